@@ -16,11 +16,11 @@ import msgspec
 from bench.devservers.operator import SPEC
 from bench.devservers.sides import NAMESPACE, together
 from bench.devservers.world import RUNNING, SINCE, pod_of
-from neorion.devservers.controllers.devserver import moment
+from neorion.devservers.controllers.devserver import to_datetime
 from neorion.devservers.decide import FINALIZER, Observed, OperatorSettings, decide
 from neorion.devservers.model.kube_types import (
-    FLAVORS,
-    SERVERS,
+    DEVSERVERFLAVORS,
+    DEVSERVERS,
     DevServerFlavor,
     DevServerObject,
     ServerDeployment,
@@ -49,10 +49,10 @@ Manifest = dict[str, Any]
 async def furnished(api: Client, size: int, born: str) -> Iterator[Manifest]:
     """Servers with their flavor and their pod. One is made by the API server, which knows the defaults."""
     made = await api.create(
-        SERVERS.raw, {"metadata": {"name": "any", "namespace": NAMESPACE}, "spec": dict(SPEC)}
+        DEVSERVERS.raw, {"metadata": {"name": "any", "namespace": NAMESPACE}, "spec": dict(SPEC)}
     )
-    await api.delete(SERVERS, "any", NAMESPACE)
-    flavor = await api.get(FLAVORS.raw, "bench")
+    await api.delete(DEVSERVERS, "any", NAMESPACE)
+    flavor = await api.get(DEVSERVERFLAVORS.raw, "bench")
 
     def each() -> Iterator[Manifest]:
         for number in range(size):
@@ -72,7 +72,7 @@ def ours_at_rest(given: Iterator[Manifest]) -> Iterator[Manifest]:
     for one in given:
         server, pod = msgspec.convert(one["server"], DevServerObject), msgspec.convert(one["pod"], Pod)
         seen = Observed(server, msgspec.convert(one["flavor"], DevServerFlavor), pods=(pod,))
-        settings, now = OperatorSettings("any"), moment(SystemClock().now())
+        settings, now = OperatorSettings("any"), to_datetime(SystemClock().now())
         # The first look makes the objects, the second sees them.
         made = {body["kind"]: _applied(body) for body in decide(seen, settings, now).objects}
         home = msgspec.convert(made["PersistentVolumeClaim"], PersistentVolumeClaim)

@@ -16,7 +16,7 @@ import msgspec
 from bench.kit import Report
 from neorion.devservers.controllers import ClusterCache, DevServerController, Writers
 from neorion.devservers.decide import Observed, decide
-from neorion.devservers.model.kube_types import SERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEVSERVERS, DevServerObject
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Conflict
@@ -58,7 +58,7 @@ def texts(name: str, number: int) -> list[tuple[Kind[Any] | str, bytes]]:
         decision = decide(seen, SETTINGS, NOW)
         whole["status"] = msgspec.to_builtins(decision.status)
         seen = Observed(msgspec.convert(whole, DevServerObject), a_flavor(), a_claim(), pods=seen.pods)
-    made: list[tuple[Kind[Any] | str, Any]] = [(SERVERS, whole), (POD, pod)]
+    made: list[tuple[Kind[Any] | str, Any]] = [(DEVSERVERS, whole), (POD, pod)]
     for manifest in decide(seen, SETTINGS, NOW).objects:
         body = DesiredManifest.of(manifest).stamped(None)
         body["metadata"] |= ids | ({"generation": 1} if manifest["kind"] == "Deployment" else {})
@@ -74,7 +74,7 @@ async def look() -> tuple[float, float]:
     informers = InformerFactory(api, clock, rng)
     mirrors = ClusterCache(informers)
     by_kind: dict[Kind[Any] | str, Informer[Any]] = {
-        SERVERS: mirrors.servers,
+        DEVSERVERS: mirrors.servers,
         POD: mirrors.pods,
         "PersistentVolumeClaim": mirrors.claims,
         "Deployment": mirrors.bodies,

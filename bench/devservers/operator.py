@@ -23,7 +23,7 @@ from bench.kit import Report
 from bench.peers import Absent
 from bench.process import cluster_cpu_s, cpu_s, peak_mb
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, DevServerObject
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.simulated import SimulatedNodeGroup
@@ -95,7 +95,7 @@ class Eye:
     def __init__(self, api: Client) -> None:
         self.api = api
         self.informers = InformerFactory(api, SystemClock(), system_rng())
-        self.servers = self.informers.of(SERVERS)
+        self.servers = self.informers.of(DEVSERVERS)
         self.services = self.informers.of(SERVICE)
         self.done = set[ObjectKey]()
         self._changed = anyio.Event()
@@ -133,7 +133,7 @@ async def prepare(cluster: Cluster, api: Client) -> None:
             defined = await api.get(DEFINITION, defined.meta.name)
     await api.apply(NAMESPACE_KIND, Namespace(ObjectMeta(name=NAMESPACE)), "bench")
     resources = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
-    await api.create(FLAVORS, {"metadata": {"name": "bench"}, "spec": {"resources": resources}})
+    await api.create(DEVSERVERFLAVORS, {"metadata": {"name": "bench"}, "spec": {"resources": resources}})
 
 
 async def settle(api: Client, size: int) -> None:
@@ -157,7 +157,7 @@ async def create(api: Client, size: int) -> None:
         key = spread(number)
         meta = {"name": key.name, "namespace": key.namespace}
         async with limit:
-            await api.create(SERVERS, {"metadata": meta, "spec": dict(SPEC)})
+            await api.create(DEVSERVERS, {"metadata": meta, "spec": dict(SPEC)})
 
     async with anyio.create_task_group() as group:
         for number in range(size):

@@ -15,7 +15,7 @@ import anyio
 from bench.devservers.operator import SPEC, prepare
 from bench.devservers.sides import NAMESPACE
 from bench.kit import Report
-from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.kube.client import connect, read_kubeconfig
@@ -97,7 +97,9 @@ def compare(report: Report, cluster: Cluster) -> None:
 async def furnish(cluster: Cluster) -> None:
     async with connect(read_kubeconfig([cluster.kubeconfig]).cluster(), "bench-people/1") as api:
         await prepare(cluster, api)
-        await api.create(SERVERS, {"metadata": {"name": "one", "namespace": NAMESPACE}, "spec": dict(SPEC)})
+        await api.create(
+            DEVSERVERS, {"metadata": {"name": "one", "namespace": NAMESPACE}, "spec": dict(SPEC)}
+        )
 
 
 async def measure(report: Report) -> None:

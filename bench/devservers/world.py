@@ -5,7 +5,7 @@ from typing import Any, Final
 import anyio
 
 from neorion.devservers.decide import SERVER_LABEL
-from neorion.devservers.model.kube_types import BODIES
+from neorion.devservers.model.kube_types import DEPLOYMENTS
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import MergePatch, ObjectKey
 from neorion.keel.kube.client import Client
@@ -57,7 +57,7 @@ class World:
         clock, rng = SystemClock(), system_rng()
         self._informers = InformerFactory(api, clock, rng)
         self._claims = self._informers.of(CLAIM)
-        self._bodies = self._informers.of(BODIES)
+        self._bodies = self._informers.of(DEPLOYMENTS)
         self._pods = self._informers.of(POD)
         self._binder = Controller("binder", self._bind, clock, rng)
         self._binder.watch(self._claims, self_key)

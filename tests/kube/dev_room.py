@@ -12,7 +12,13 @@ import yaml
 from neorion.devservers.app import OperatorOptions, build
 from neorion.devservers.decide import HOME_DELETE_AFTER, SERVER_LABEL, home_name
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, STORAGE_CLASSES, DevServerObject
+from neorion.devservers.model.kube_types import (
+    DEPLOYMENTS,
+    DEVSERVERFLAVORS,
+    DEVSERVERS,
+    STORAGE_CLASSES,
+    DevServerObject,
+)
 from neorion.devservers.testing import SETTINGS
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration
@@ -36,7 +42,7 @@ async def define(client: Client) -> None:
     """Installs the kinds of development servers."""
     for file in sorted(CRDS.glob("*.yaml")):
         await client.apply(DEFINITION, yaml.safe_load(file.read_text()), "test")
-    for kind in (SERVERS, FLAVORS):
+    for kind in (DEVSERVERS, DEVSERVERFLAVORS):
         await served(client, kind)
 
 
@@ -57,9 +63,9 @@ class Room:
         self.api = api
         self.namespace = namespace
         self.informers = InformerFactory(api, CLOCK, RNG)
-        self.servers = self.informers.of(SERVERS, namespace)
+        self.servers = self.informers.of(DEVSERVERS, namespace)
         self.homes = self.informers.of(CLAIM, namespace)
-        self.bodies = self.informers.of(BODIES, namespace)
+        self.bodies = self.informers.of(DEPLOYMENTS, namespace)
         self.pods = self.informers.of(POD, namespace)
         self.services = self.informers.of(SERVICE, namespace)
         self.mirrors: tuple[Informer[Any], ...] = (
@@ -90,20 +96,20 @@ class Room:
         whole = f"{self.namespace}-{name}"
         resources = {"requests": {"cpu": cpu, "memory": "64Mi"}, "limits": {"cpu": cpu, "memory": "64Mi"}}
         await self.api.create(
-            FLAVORS, {"metadata": {"name": whole}, "spec": {"resources": resources, **spec}}
+            DEVSERVERFLAVORS, {"metadata": {"name": whole}, "spec": {"resources": resources, **spec}}
         )
         return whole
 
     async def create(self, name: str, flavor: str, **spec: Any) -> DevServerObject:
         whole = {"flavor": flavor, "persistentHomeSize": "1Gi", **spec}
         made = {"metadata": {"name": name, "namespace": self.namespace}, "spec": whole}
-        return await self.api.create(SERVERS, made)
+        return await self.api.create(DEVSERVERS, made)
 
     async def change(self, name: str, **spec: Any) -> DevServerObject:
-        return await self.api.patch(SERVERS, name, MergePatch({"spec": spec}), self.namespace)
+        return await self.api.patch(DEVSERVERS, name, MergePatch({"spec": spec}), self.namespace)
 
     async def delete(self, name: str) -> None:
-        await self.api.delete(SERVERS, name, self.namespace)
+        await self.api.delete(DEVSERVERS, name, self.namespace)
 
     def server(self, name: str) -> DevServerObject | None:
         return self.servers.get(ObjectKey(self.namespace, name))
@@ -191,9 +197,9 @@ async def room_in(api: Client, namespace: str) -> AsyncGenerator[Room]:
         group.cancel_scope.cancel()
     assert room.broken == []
     # They are the cluster's, and would be left over.
-    for flavor in (await api.list(FLAVORS)).items:
+    for flavor in (await api.list(DEVSERVERFLAVORS)).items:
         if flavor.meta.name.startswith(namespace):
-            await api.delete(FLAVORS, flavor.meta.name)
+            await api.delete(DEVSERVERFLAVORS, flavor.meta.name)
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ import pytest
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.decide import HOME_DELETE_AFTER
 from neorion.devservers.model import Phase, StopReason
-from neorion.devservers.model.kube_types import BODIES, SERVERS
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.simulated import SimulatedNodeGroup, ensure_simulated
 from neorion.drydock.testing import namespace
@@ -74,8 +74,8 @@ async def counted(room: Room) -> dict[str, int]:
     api, where = room.api, room.namespace
     pods = (await api.list(POD, where)).items
     return {
-        "servers": len((await api.list(SERVERS, where)).items),
-        "bodies": len((await api.list(BODIES, where)).items),
+        "servers": len((await api.list(DEVSERVERS, where)).items),
+        "bodies": len((await api.list(DEPLOYMENTS, where)).items),
         "services": len((await api.list(SERVICE, where)).items),
         "homes": len((await api.list(CLAIM, where)).items),
         "pods": len([pod for pod in pods if pod.meta.deleted is None]),
@@ -86,9 +86,9 @@ async def test_a_storm_of_edits_ends_in_what_was_wanted_last(fleet_api: Client, 
     async def edit(number: int) -> None:
         for turn in range(10):
             mark = {"metadata": {"annotations": {f"by-{number}": str(turn)}}}
-            await fleet_api.patch(SERVERS, "mydev", MergePatch(mark), room.namespace)
+            await fleet_api.patch(DEVSERVERS, "mydev", MergePatch(mark), room.namespace)
             vandal = {**mark, "spec": {"replicas": turn % 3}}
-            await fleet_api.patch(BODIES, "mydev", MergePatch(vandal), room.namespace)
+            await fleet_api.patch(DEPLOYMENTS, "mydev", MergePatch(vandal), room.namespace)
             await fleet_api.patch(CLAIM, "mydev-home", MergePatch(mark), room.namespace)
 
     async with operating(fleet_api, room.namespace):

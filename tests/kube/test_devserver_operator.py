@@ -18,7 +18,7 @@ from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.client import DevServerApi
 from neorion.devservers.decide import HOME_DELETE_AFTER
 from neorion.devservers.model import ConditionType, Deadline, DevServerStatus, Phase, StopReason
-from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, ServerDeployment
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERFLAVORS, DEVSERVERS, ServerDeployment
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.storage.volumes import CLASS
 from neorion.keel.base import Duration, NotFound
@@ -73,7 +73,7 @@ async def test_more_cpu_in_a_flavor_reaches_the_servers_on_it_without_another_po
         pods = {name: room.pod(name).meta.uid for name in ("one", "two", "three")}
         more = {"cpu": "200m", "memory": "128Mi"}
         await fleet_api.patch(
-            FLAVORS, small, MergePatch({"spec": {"resources": {"requests": more, "limits": more}}})
+            DEVSERVERFLAVORS, small, MergePatch({"spec": {"resources": {"requests": more, "limits": more}}})
         )
         await room.until(lambda: all(room.cpu(name) == "200m" for name in ("one", "two")))
     assert room.cpu("three") == "100m"
@@ -131,7 +131,7 @@ async def test_extensions_add_up_however_close_they_come(fleet_api: Client, room
         deadline=deadline,
     )
     told = MergePatch({"status": msgspec.to_builtins(status)})
-    await fleet_api.patch(SERVERS, "mydev", told, room.namespace, subresource="status")
+    await fleet_api.patch(DEVSERVERS, "mydev", told, room.namespace, subresource="status")
     async with anyio.create_task_group() as users:
         for _ in range(8):
             users.start_soon(fleet.extend, "mydev", timedelta(hours=1))
@@ -199,9 +199,9 @@ async def test_what_somebody_changed_behind_the_operator_is_repaired(fleet_api: 
             return body.spec.replicas == 1
 
         nobody = MergePatch({"spec": {"replicas": 0}})
-        stopped = await fleet_api.patch(BODIES, "mydev", nobody, room.namespace)
+        stopped = await fleet_api.patch(DEPLOYMENTS, "mydev", nobody, room.namespace)
         await room.until(lambda: repaired(stopped))
-        await fleet_api.delete(BODIES, "mydev", room.namespace)
+        await fleet_api.delete(DEPLOYMENTS, "mydev", room.namespace)
         await room.until(lambda: repaired(stopped) and uid_of(room) not in ("", stopped.meta.uid))
         await room.until_phase("mydev", Phase.RUNNING)
 
@@ -226,7 +226,9 @@ async def test_a_flavor_that_has_no_node_is_told_and_the_server_goes_on_until_th
             f'No node is of the kind the flavor "{moon}" asks for: {ZONE}=the-moon. The server goes on as it is.'
         )
         assert room.pod("mydev").meta.uid == pod
-        await fleet_api.patch(FLAVORS, moon, MergePatch({"spec": {"nodeSelector": {ZONE: "US-EAST-04B"}}}))
+        await fleet_api.patch(
+            DEVSERVERFLAVORS, moon, MergePatch({"spec": {"nodeSelector": {ZONE: "US-EAST-04B"}}})
+        )
         await room.until(
             lambda: [one.spec.node_selector for one in room.pods_of("mydev")] == [{ZONE: "US-EAST-04B"}]
         )

@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 
 from neorion.devservers.cli import app
 from neorion.devservers.model import DEFAULT_FLAVORS
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.testing import namespace
 from neorion.keel.base import Invalid
@@ -55,7 +55,7 @@ async def _furnish(client: Client, place: str) -> None:
     specs: dict[str, Any] = {name: msgspec.to_builtins(spec) for name, spec in DEFAULT_FLAVORS.items()}
     specs |= {name: {"resources": SMALL, "limits": limits} for name, limits in LIMITED.items()}
     for name, spec in specs.items():
-        await _make(client, FLAVORS, {"metadata": {"name": name}, "spec": spec})
+        await _make(client, DEVSERVERFLAVORS, {"metadata": {"name": name}, "spec": spec})
     port = {"name": "web", "port": 8080}
     servers: dict[str, dict[str, Any]] = {
         "box": {"running": False, "ports": [port]},
@@ -64,7 +64,7 @@ async def _furnish(client: Client, place: str) -> None:
         "runs": {},
     }
     for name, spec in servers.items():
-        await _make(client, SERVERS, _server(place, name, spec))
+        await _make(client, DEVSERVERS, _server(place, name, spec))
 
 
 async def _make(client: Client, kind: Any, manifest: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ def test_the_tables_are_long_enough_and_no_command_stands_in_them_twice():
 async def test_a_server_that_cannot_be_is_refused(client: Client, place: str, name: str):
     spec, words = refused.SERVERS[name]
     with pytest.raises(InvalidObject) as error:
-        await client.create(SERVERS.raw, _server(place, "wrong", spec))
+        await client.create(DEVSERVERS.raw, _server(place, "wrong", spec))
     assert said(error.value) == words
 
 
@@ -125,7 +125,7 @@ async def test_a_server_that_cannot_be_is_refused(client: Client, place: str, na
 @pytest.mark.parametrize("name", refused.NAMES)
 async def test_a_name_that_cannot_be_is_refused(client: Client, place: str, name: str):
     with pytest.raises(InvalidObject) as error:
-        await client.create(SERVERS.raw, _server(place, refused.NAMES[name], {}))
+        await client.create(DEVSERVERS.raw, _server(place, refused.NAMES[name], {}))
     assert said(error.value) == refused.UNNAMEABLE
 
 
@@ -135,12 +135,12 @@ async def test_a_change_that_cannot_be_is_refused_and_nothing_is_changed(
     client: Client, place: str, name: str
 ):
     before, change, words = refused.CHANGES[name]
-    made = await client.create(SERVERS, _server(place, name.replace(" ", "-"), before))
+    made = await client.create(DEVSERVERS, _server(place, name.replace(" ", "-"), before))
     with pytest.raises(InvalidObject) as error:
-        await client.patch(SERVERS, made.meta.name, MergePatch({"spec": change}), place)
+        await client.patch(DEVSERVERS, made.meta.name, MergePatch({"spec": change}), place)
     assert said(error.value) == words
-    assert (await client.get(SERVERS, made.meta.name, place)).spec == made.spec
-    await client.delete(SERVERS, made.meta.name, place)
+    assert (await client.get(DEVSERVERS, made.meta.name, place)).spec == made.spec
+    await client.delete(DEVSERVERS, made.meta.name, place)
 
 
 @pytest.mark.anyio
@@ -150,7 +150,7 @@ async def test_a_flavor_that_cannot_be_is_refused(client: Client, place: str, na
     change, words = refused.FLAVORS[name]
     spec = {field: value for field, value in {"resources": SMALL, **change}.items() if value is not None}
     with pytest.raises(InvalidObject) as error:
-        await client.create(FLAVORS.raw, {"metadata": {"name": "wrong"}, "spec": spec})
+        await client.create(DEVSERVERFLAVORS.raw, {"metadata": {"name": "wrong"}, "spec": spec})
     assert said(error.value) == words
 
 
@@ -185,14 +185,14 @@ async def test_an_object_of_any_size_is_refused(
     huge = _server(place, "huge", {"image": "x" * image})
     huge["metadata"]["annotations"] = {"note": "x" * annotation}
     with pytest.raises(Invalid) as error:
-        await client.create(SERVERS.raw, huge)
+        await client.create(DEVSERVERS.raw, huge)
     assert error.value.code == code
     assert words in error.value.sentence
 
 
 @pytest.mark.anyio
 async def test_nothing_refused_has_left_a_trace(client: Client, place: str):
-    servers = await client.list(SERVERS, place)
+    servers = await client.list(DEVSERVERS, place)
     assert {one.meta.name for one in servers.items} - {"box", "lent", "old", "runs"} == set()
-    box = await client.get(SERVERS, "box", place)
+    box = await client.get(DEVSERVERS, "box", place)
     assert (box.meta.generation, box.spec.running) == (1, False)

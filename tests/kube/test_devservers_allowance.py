@@ -3,7 +3,7 @@
 import pytest
 
 from neorion.devservers.adapters.install import GUARDS, Installer, Overlay, bundle
-from neorion.devservers.model.kube_types import FLAVORS
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS
 from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
 from neorion.keel.kube import MergePatch
@@ -25,7 +25,7 @@ async def test_slices_and_other_vendors_count(own_cluster: Cluster):
     async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
         await Installer(client).install(LEAST)
         asked = {"requests": {SLICE: "1"}, "limits": {SLICE: "1"}}
-        await client.create(FLAVORS, {"metadata": {"name": "slice"}, "spec": {"resources": asked}})
+        await client.create(DEVSERVERFLAVORS, {"metadata": {"name": "slice"}, "spec": {"resources": asked}})
         await client.create(NODE, {"metadata": {"name": "other"}})
         has = MergePatch({"status": {"capacity": {OTHER: "8"}, "allocatable": {OTHER: "8"}}})
         await client.patch(NODE, "other", has, subresource="status")

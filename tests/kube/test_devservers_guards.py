@@ -14,7 +14,7 @@ import pytest
 
 from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
 from neorion.devservers.decide.tenant import tenant_manifests
-from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Denied, NotFound
@@ -140,10 +140,10 @@ async def test_what_a_user_may_do_is_not_in_the_guards_way(ann: Client):
         (SERVICE, rows.service()),
         (CLAIM, rows.claim()),
         (CLAIM, rows.claim(storageClassName="standard")),
-        (SERVERS, rows.server()),
-        (SERVERS, rows.server("ann")),
-        (SERVERS, rows.server("Ann@example.com")),
-        (SERVERS, rows.server(rows.account(GUARDED, "user-ann")[0])),
+        (DEVSERVERS, rows.server()),
+        (DEVSERVERS, rows.server("ann")),
+        (DEVSERVERS, rows.server("Ann@example.com")),
+        (DEVSERVERS, rows.server(rows.account(GUARDED, "user-ann")[0])),
     ]
     for kind, manifest in good:
         await allowed(lambda kind=kind, manifest=manifest: trying.create(kind.raw, manifest(GUARDED)))
@@ -215,7 +215,7 @@ async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
     """Whoever could write the marked Deployment could give its pods any toleration."""
     operator = admin.acting_as(*rows.account(SYSTEM, "devservers-operator"))
     maker = operator if namespace == GUARDED else admin
-    server = await allowed(lambda: ann.create(SERVERS, rows.server()(namespace)))
+    server = await allowed(lambda: ann.create(DEVSERVERS, rows.server()(namespace)))
     owner = {**rows.OWNER, "name": server.meta.name, "uid": server.meta.uid}
     body = rows.deployment({rows.SERVER: "box"})(namespace)
     body["metadata"] |= {"labels": {rows.SERVER: "box"}, "ownerReferences": [owner], "name": "box"}
@@ -235,37 +235,37 @@ async def test_what_a_server_is_made_of_is_changed_by_its_operator_alone(
         else:
             await allowed(attack)
     await ann.delete(DEPLOYMENT, "box", namespace)
-    await ann.delete(SERVERS, server.meta.name, namespace)
+    await ann.delete(DEVSERVERS, server.meta.name, namespace)
 
 
 async def test_a_users_status_and_finalizer_are_the_operators(ann: Client, operator: Client):
-    made = await allowed(lambda: ann.create(SERVERS, rows.server()(GUARDED)))
+    made = await allowed(lambda: ann.create(DEVSERVERS, rows.server()(GUARDED)))
     name, ready = made.meta.name, MergePatch({"status": {"ready": True}})
     with pytest.raises(Denied, match="devservers/status"):
-        await ann.patch(SERVERS, name, ready, GUARDED, "status")
-    assert (await operator.patch(SERVERS, name, ready, GUARDED, "status")).status.ready
+        await ann.patch(DEVSERVERS, name, ready, GUARDED, "status")
+    assert (await operator.patch(DEVSERVERS, name, ready, GUARDED, "status")).status.ready
     await operator.patch(
-        SERVERS, name, MergePatch({"metadata": {"finalizers": ["devservers.io/home"]}}), GUARDED
+        DEVSERVERS, name, MergePatch({"metadata": {"finalizers": ["devservers.io/home"]}}), GUARDED
     )
     none = MergePatch({"metadata": {"finalizers": []}})
     await refused(
-        lambda: ann.patch(SERVERS, name, none, GUARDED), "takes its finalizer away when the home is safe"
+        lambda: ann.patch(DEVSERVERS, name, none, GUARDED), "takes its finalizer away when the home is safe"
     )
-    await operator.patch(SERVERS, name, none, GUARDED)
-    await ann.delete(SERVERS, name, GUARDED)
+    await operator.patch(DEVSERVERS, name, none, GUARDED)
+    await ann.delete(DEVSERVERS, name, GUARDED)
 
 
 async def test_who_may_assign_servers_names_their_owner_and_nobody_renames_them(admin: Client, ann: Client):
     server = rows.server("bob")
-    await refused(lambda: ann.rehearsing().create(SERVERS.raw, server(GUARDED)), "those of ann")
-    made = await allowed(lambda: admin.create(SERVERS, server(GUARDED)))
-    stopped = await ann.patch(SERVERS, made.meta.name, MergePatch({"spec": {"running": False}}), GUARDED)
+    await refused(lambda: ann.rehearsing().create(DEVSERVERS.raw, server(GUARDED)), "those of ann")
+    made = await allowed(lambda: admin.create(DEVSERVERS, server(GUARDED)))
+    stopped = await ann.patch(DEVSERVERS, made.meta.name, MergePatch({"spec": {"running": False}}), GUARDED)
     assert stopped.spec.owner == "bob"
-    await ann.delete(SERVERS, made.meta.name, GUARDED)
-    made = await allowed(lambda: ann.create(SERVERS, rows.server(name="later")(GUARDED)))
+    await ann.delete(DEVSERVERS, made.meta.name, GUARDED)
+    made = await allowed(lambda: ann.create(DEVSERVERS, rows.server(name="later")(GUARDED)))
     late = MergePatch({"spec": {"owner": "bob"}})
-    await refused(lambda: ann.patch(SERVERS, made.meta.name, late, GUARDED), "those of ann")
-    await ann.delete(SERVERS, made.meta.name, GUARDED)
+    await refused(lambda: ann.patch(DEVSERVERS, made.meta.name, late, GUARDED), "those of ann")
+    await ann.delete(DEVSERVERS, made.meta.name, GUARDED)
 
 
 @pytest.mark.parametrize("attack", rows.OPERATOR)
@@ -317,11 +317,11 @@ async def test_the_operator_deletes_nothing_that_a_user_made(admin: Client, ann:
 async def test_servers_are_counted_and_one_too_many_is_refused(admin: Client, ann: Client):
     await provision(admin, "few", UserQuota(servers=1))
     user = admin.acting_as(*rows.account("dev-few", "user-few"))
-    await allowed(lambda: user.create(SERVERS, rows.server()("dev-few")))
+    await allowed(lambda: user.create(DEVSERVERS, rows.server()("dev-few")))
     second = {"metadata": {"name": "second", "namespace": "dev-few"}, "spec": {"flavor": "cpu-small"}}
-    await refused(lambda: user.rehearsing().create(SERVERS, second), "exceeded quota")
+    await refused(lambda: user.rehearsing().create(DEVSERVERS, second), "exceeded quota")
     second["metadata"]["namespace"] = GUARDED
-    await allowed(lambda: ann.rehearsing().create(SERVERS, second))
+    await allowed(lambda: ann.rehearsing().create(DEVSERVERS, second))
 
 
 async def may(client: Client, right: tuple[str, str, str, str], namespace: str) -> bool:

@@ -16,7 +16,7 @@ from neorion.devservers.adapters.install.bundle import rendered
 from neorion.devservers.adapters.install.resource_kinds import kind_of
 from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.cli import app
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS
 from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, Invalid, NotFound, Unauthenticated
@@ -52,11 +52,11 @@ async def installer(client: Client) -> AsyncGenerator[Installer]:
     for user in await TenantManager(client).all():
         await TenantManager(client).remove(user.name, A_MINUTE, with_homes=True)
     with suppress(UnknownKind):
-        for server in (await client.list(SERVERS)).items:
-            await client.delete(SERVERS, server.meta.name, server.meta.namespace)
+        for server in (await client.list(DEVSERVERS)).items:
+            await client.delete(DEVSERVERS, server.meta.name, server.meta.namespace)
             with suppress(NotFound):
                 # No operator runs here that would do it.
-                await client.patch(SERVERS, server.meta.name, LET_GO, server.meta.namespace)
+                await client.patch(DEVSERVERS, server.meta.name, LET_GO, server.meta.namespace)
     await Installer(client).uninstall(purge=True, patience=A_MINUTE)
 
 
@@ -96,7 +96,7 @@ async def until_the_newest_definition_counts(client: Client) -> None:
 
 async def _create_again_and_again(client: Client) -> None:
     while True:
-        await client.create(SERVERS, covering_its_home("box"))
+        await client.create(DEVSERVERS, covering_its_home("box"))
         await SystemClock().sleep(Duration.of(ms=50))
 
 
@@ -115,7 +115,7 @@ async def test_everything_is_there_after_the_first_time_and_nothing_happens_at_t
     planned = await installer.plan(LOCAL)
     assert outcomes(planned) == {ChangeType.CREATED}
     with pytest.raises(UnknownKind):
-        await client.list(SERVERS)
+        await client.list(DEVSERVERS)
     assert await installer.install(LOCAL) == planned
     assert (await client.get(DEPLOYMENT, *reversed(OPERATOR))).spec.replicas == 2
     versions = (await client.get(DEPLOYMENT, *reversed(OPERATOR))).meta.generation
@@ -130,11 +130,11 @@ async def test_the_overlay_for_the_cloud_is_taken_whole_but_for_kinds_the_cluste
     steps = await installer.install(cloud)
     left = {step.kind for step in steps if step.outcome is ChangeType.LEFT_OUT}
     assert left <= {"ServiceMonitor", "PrometheusRule"}
-    assert len((await client.list(FLAVORS)).items) == 8
+    assert len((await client.list(DEVSERVERFLAVORS)).items) == 8
     # A price is the cluster's own, whatever an upgrade brings.
-    await client.patch(FLAVORS, "p3.2xlarge", MergePatch({"spec": {"price": {"perHour": "1.00"}}}))
+    await client.patch(DEVSERVERFLAVORS, "p3.2xlarge", MergePatch({"spec": {"price": {"perHour": "1.00"}}}))
     assert outcomes(await installer.install(cloud)) == {ChangeType.UNCHANGED, ChangeType.LEFT_OUT}
-    price = (await client.get(FLAVORS, "p3.2xlarge")).spec.price
+    price = (await client.get(DEVSERVERFLAVORS, "p3.2xlarge")).spec.price
     assert (price.per_hour if price else None) == "1.00"
 
 
@@ -151,9 +151,9 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
         },
     }
     await installer.install((*map(younger, LOCAL), old))
-    await client.create(FLAVORS, {"metadata": {"name": "mine"}, "spec": {"resources": {}}})
+    await client.create(DEVSERVERFLAVORS, {"metadata": {"name": "mine"}, "spec": {"resources": {}}})
     server = {"metadata": {"name": "box", "namespace": "default"}, "spec": {"flavor": "mine"}}
-    made = await client.create(SERVERS, server)
+    made = await client.create(DEVSERVERS, server)
     steps = await installer.install(bundle(Overlay.LOCAL, ImageOverrides("devservers-operator:next")))
     news = {(step.name, step.outcome) for step in steps if step.outcome is not ChangeType.UNCHANGED}
     assert news == {
@@ -162,11 +162,11 @@ async def test_an_upgrade_changes_what_differs_and_takes_away_what_is_no_longer_
         ("devservers-operator", ChangeType.CHANGED),
         ("devservers-bastion", ChangeType.CHANGED),
     }
-    assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
-    assert await client.get(FLAVORS, "mine")
+    assert (await client.get(DEVSERVERS, "box", "default")).meta.uid == made.meta.uid
+    assert await client.get(DEVSERVERFLAVORS, "mine")
     await until_the_newest_definition_counts(client)
     port = {"name": "web", "port": 8080}
-    changed = await client.patch(SERVERS, "box", MergePatch({"spec": {"ports": [port]}}), "default")
+    changed = await client.patch(DEVSERVERS, "box", MergePatch({"spec": {"ports": [port]}}), "default")
     assert [one.port for one in changed.spec.ports] == [8080]
     with pytest.raises(NotFound):
         await client.get(CONFIG_MAP, "of-an-older-version", SYSTEM)
@@ -176,15 +176,15 @@ async def test_what_an_upgrade_would_refuse_and_is_there_can_still_be_changed_an
     client: Client, installer: Installer
 ):
     await installer.install(tuple(map(younger, LOCAL)))
-    made = await client.create(SERVERS, covering_its_home("old.box"))
+    made = await client.create(DEVSERVERS, covering_its_home("old.box"))
     await installer.install(LOCAL)
     await until_the_newest_definition_counts(client)
-    stopped = await client.patch(SERVERS, "old.box", MergePatch({"spec": {"running": False}}), "default")
+    stopped = await client.patch(DEVSERVERS, "old.box", MergePatch({"spec": {"running": False}}), "default")
     assert (stopped.meta.uid, stopped.spec.running) == (made.meta.uid, False)
-    await client.delete(SERVERS, "old.box", "default")
-    await client.patch(SERVERS, "old.box", LET_GO, "default")
+    await client.delete(DEVSERVERS, "old.box", "default")
+    await client.patch(DEVSERVERS, "old.box", LET_GO, "default")
     with pytest.raises(NotFound):
-        await client.get(SERVERS, "old.box", "default")
+        await client.get(DEVSERVERS, "old.box", "default")
 
 
 async def test_what_the_server_refuses_leaves_nothing_behind(client: Client, installer: Installer):
@@ -194,7 +194,7 @@ async def test_what_the_server_refuses_leaves_nothing_behind(client: Client, ins
     with pytest.raises(Invalid):
         await installer.install(tuple(wrong))
     with pytest.raises(UnknownKind):
-        await client.list(SERVERS)
+        await client.list(DEVSERVERS)
     with pytest.raises(NotFound):
         await client.get(NAMESPACE, SYSTEM)
 
@@ -253,19 +253,19 @@ async def test_servers_outlive_the_installation_unless_they_are_given_up(
 ):
     await installer.install(LOCAL)
     server = {"metadata": {"name": "box", "namespace": "default"}, "spec": {"flavor": "cpu-small"}}
-    made = await client.create(SERVERS, server)
+    made = await client.create(DEVSERVERS, server)
     with pytest.raises(Conflict, match=r"There are 1 servers.*default/box"):
         await installer.uninstall(purge=True)
     await installer.uninstall(patience=A_MINUTE)
     with pytest.raises(NotFound):
         await client.get(NAMESPACE, SYSTEM)
-    assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
+    assert (await client.get(DEVSERVERS, "box", "default")).meta.uid == made.meta.uid
     await installer.install(LOCAL)
-    assert (await client.get(SERVERS, "box", "default")).meta.uid == made.meta.uid
-    await client.delete(SERVERS, "box", "default")
+    assert (await client.get(DEVSERVERS, "box", "default")).meta.uid == made.meta.uid
+    await client.delete(DEVSERVERS, "box", "default")
     await installer.uninstall(purge=True, patience=A_MINUTE)
     with pytest.raises(UnknownKind):
-        await client.list(SERVERS)
+        await client.list(DEVSERVERS)
 
 
 async def test_an_operator_that_does_not_come_is_told(client: Client, installer: Installer):
@@ -313,7 +313,7 @@ async def test_a_user_who_has_something_is_not_removed_by_mistake(client: Client
     await client.create(CLAIM, {"metadata": meta, "spec": size})
     with pytest.raises(Conflict, match="bob has 0 servers, 0 homes and 1 other volumes"):
         await users.remove("bob", A_MINUTE)
-    await client.create(SERVERS, {"metadata": meta, "spec": {"flavor": "cpu-small"}})
+    await client.create(DEVSERVERS, {"metadata": meta, "spec": {"flavor": "cpu-small"}})
     with pytest.raises(Conflict, match="bob has 1 servers, 0 homes and 1 other volumes"):
         await users.remove("bob", A_MINUTE)
     assert await client.get(SERVICE_ACCOUNT, "user-bob", "dev-bob")

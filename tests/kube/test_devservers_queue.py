@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Installer, Overlay, bundle
-from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.base import Duration
@@ -90,7 +90,7 @@ async def test_a_users_pod_waits_for_its_turn_gets_it_and_can_be_deleted(admin: 
 
 async def test_the_pod_of_a_server_gets_its_turn(admin: Client):
     made = await admin.create(
-        SERVERS, {"metadata": {"name": "box", "namespace": NS}, "spec": {"flavor": "any"}}
+        DEVSERVERS, {"metadata": {"name": "box", "namespace": NS}, "spec": {"flavor": "any"}}
     )
     operator = admin.acting_as(*rows.account("devservers-system", "devservers-operator"))
     body = rows.deployment({rows.SERVER: "box", **QUEUE})(NS)

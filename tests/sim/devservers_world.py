@@ -12,7 +12,7 @@ from neorion.devservers.app import OperatorOptions, build
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL, SERVER_LABEL, home_name
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERFLAVORS, DEVSERVERS
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Duration, Error, Finding, Severity
 from neorion.keel.kube import DeleteOptions, KubeApi, MergePatch, ObjectKey
@@ -59,7 +59,7 @@ class Harbour(Truth):
 
     def _promised(self, request: WriteRequest) -> str:
         name = request.after["metadata"]["labels"][HOME_LABEL] if request.after else ""
-        server = self.cluster.entries(SERVERS).get(ObjectKey(request.key.namespace, name))
+        server = self.cluster.entries(DEVSERVERS).get(ObjectKey(request.key.namespace, name))
         if server is None or "deletionTimestamp" not in server.body["metadata"]:
             return self._about(HOME_KEPT_S - SKEW.seconds - 1)
         deleted = datetime.fromisoformat(server.body["metadata"]["deletionTimestamp"])
@@ -110,7 +110,7 @@ class Machinery:
             if "status" not in entry.body:
                 bound = MergePatch({"status": {"phase": "Bound"}})
                 await self._api.patch(CLAIM, key.name, bound, key.namespace, "status")
-        for key, entry in sorted(self._cluster.entries(BODIES).items()):
+        for key, entry in sorted(self._cluster.entries(DEPLOYMENTS).items()):
             await self._run_pods(key, entry.body)
         self._cluster.collect()
 
@@ -178,7 +178,7 @@ async def equip(api: MemoryApi) -> None:
         room = {"allocatable": {"cpu": "64"}}
         await api.create(NODE, {"metadata": {"name": zone, "labels": {"zone": zone}}})
         await api.patch(NODE, zone, MergePatch({"status": room}), subresource="status")
-        await api.create(FLAVORS, flavor(zone))
+        await api.create(DEVSERVERFLAVORS, flavor(zone))
 
 
 async def people(world: World, api: MemoryApi, changes: int) -> None:
@@ -194,35 +194,37 @@ async def people(world: World, api: MemoryApi, changes: int) -> None:
 
 
 async def _create(world: World, api: MemoryApi, name: str) -> None:
-    await api.create(SERVERS, server(name, world.rng.choice(ZONES)))
+    await api.create(DEVSERVERS, server(name, world.rng.choice(ZONES)))
 
 
 async def _lend(world: World, api: MemoryApi, name: str) -> None:
-    await api.create(SERVERS, server(name, timeToLive=f"{world.rng.randrange(5, LENT_S_MAX)}s"))
+    await api.create(DEVSERVERS, server(name, timeToLive=f"{world.rng.randrange(5, LENT_S_MAX)}s"))
 
 
 async def _move(world: World, api: MemoryApi, name: str) -> None:
-    await api.patch(SERVERS, name, MergePatch({"spec": {"flavor": world.rng.choice(ZONES)}}), USERS)
+    await api.patch(DEVSERVERS, name, MergePatch({"spec": {"flavor": world.rng.choice(ZONES)}}), USERS)
 
 
 async def _switch(world: World, api: MemoryApi, name: str) -> None:
-    await api.patch(SERVERS, name, MergePatch({"spec": {"running": world.rng.choice((True, False))}}), USERS)
+    await api.patch(
+        DEVSERVERS, name, MergePatch({"spec": {"running": world.rng.choice((True, False))}}), USERS
+    )
 
 
 async def _delete(_world: World, api: MemoryApi, name: str) -> None:
-    await api.delete(SERVERS, name, USERS)
+    await api.delete(DEVSERVERS, name, USERS)
 
 
 async def _vandalize(_world: World, api: MemoryApi, name: str) -> None:
-    await api.patch(BODIES, name, MergePatch({"spec": {"replicas": 7}}), USERS)
+    await api.patch(DEPLOYMENTS, name, MergePatch({"spec": {"replicas": 7}}), USERS)
 
 
 async def unlike_wanted(truth: Harbour, api: MemoryApi) -> list[str]:
     """What is not as it should be once everybody has calmed down."""
     wrong = list[str]()
-    servers = {one.meta.name: one for one in (await api.list(SERVERS)).items}
+    servers = {one.meta.name: one for one in (await api.list(DEVSERVERS)).items}
     homes = {one.meta.name: one for one in (await api.list(CLAIM)).items}
-    bodies = {one.meta.name for one in (await api.list(BODIES)).items}
+    bodies = {one.meta.name for one in (await api.list(DEPLOYMENTS)).items}
     for name, one in servers.items():
         pods = pods_of(truth.cluster.entries(POD), one.meta.key)
         phases = {Phase.RUNNING} if one.spec.running else {Phase.STOPPED, Phase.EXPIRED}

@@ -11,7 +11,7 @@ from neorion.devservers.controllers import devserver
 from neorion.devservers.decide import FINALIZER, HOME_DELETE_AFTER, Observed, home_name
 from neorion.devservers.decide import server as decide_server
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, DevServerObject
 from neorion.keel.base import Duration
 from neorion.keel.kube import MergePatch, ObjectKey
 from neorion.keel.kube.core import CLAIM, POD
@@ -60,7 +60,7 @@ async def storm(world: World, truth: Truth) -> None:
     for number in range(50):
         await world.sleep(world.rng.uniform(0, 0.4))
         mark = MergePatch({"metadata": {"annotations": {"storm": str(number)}}})
-        for kind in (SERVERS, BODIES, CLAIM):
+        for kind in (DEVSERVERS, DEPLOYMENTS, CLAIM):
             for key in sorted(truth.cluster.entries(kind)):
                 await vandal.patch(kind, key.name, mark, key.namespace)
 
@@ -115,32 +115,32 @@ async def lifetime(world: World, point: str, crash_at: int) -> bool:
 async def _live(world: World, truth: Harbour, api: MemoryApi) -> None:
     # Long enough for a dead holder's lease to run out and the next one to catch up.
     calm = partial(world.sleep, 8)
-    await api.create(SERVERS, server("mydev", timeToLive="25s"))
+    await api.create(DEVSERVERS, server("mydev", timeToLive="25s"))
     await calm()
-    assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
+    assert (await api.get(DEVSERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
     home = await api.get(CLAIM, home_name("mydev"), USERS)
-    await api.patch(SERVERS, "mydev", MergePatch({"spec": {"flavor": ZONES[1]}}), USERS)
+    await api.patch(DEVSERVERS, "mydev", MergePatch({"spec": {"flavor": ZONES[1]}}), USERS)
     await calm()
     [pod] = pods_of(truth.cluster.entries(POD), ObjectKey(USERS, "mydev"))
     assert pod["spec"]["nodeSelector"] == {"zone": ZONES[1]}
-    await api.patch(SERVERS, "mydev", MergePatch({"spec": {"running": False}}), USERS)
+    await api.patch(DEVSERVERS, "mydev", MergePatch({"spec": {"running": False}}), USERS)
     await calm()
-    assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.STOPPED
+    assert (await api.get(DEVSERVERS, "mydev", USERS)).status.phase is Phase.STOPPED
     assert pods_of(truth.cluster.entries(POD), ObjectKey(USERS, "mydev")) == []
-    await api.patch(SERVERS, "mydev", MergePatch({"spec": {"running": True}}), USERS)
+    await api.patch(DEVSERVERS, "mydev", MergePatch({"spec": {"running": True}}), USERS)
     await calm()
-    assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
+    assert (await api.get(DEVSERVERS, "mydev", USERS)).status.phase is Phase.RUNNING
     # Its time counts from the new start; then it rests, expired, and goes after its retention, and last its home.
     await world.sleep(25)
-    assert (await api.get(SERVERS, "mydev", USERS)).status.phase is Phase.EXPIRED
+    assert (await api.get(DEVSERVERS, "mydev", USERS)).status.phase is Phase.EXPIRED
     await world.sleep(SERVER_KEPT_S)
-    assert (await api.list(SERVERS)).items == []
+    assert (await api.list(DEVSERVERS)).items == []
     kept = await api.get(CLAIM, home_name("mydev"), USERS)
     assert kept.meta.uid == home.meta.uid
     assert HOME_DELETE_AFTER in kept.meta.annotations
     await world.sleep(HOME_KEPT_S)
     assert (await api.list(CLAIM)).items == []
-    assert (await api.list(BODIES)).items == []
+    assert (await api.list(DEPLOYMENTS)).items == []
 
 
 @pytest.mark.parametrize("first", range(1, STRIDE + 1))
@@ -176,7 +176,7 @@ def test_a_server_let_go_before_its_home_is_marked_is_found(monkeypatch: pytest.
     async def hasty(self: devserver.DevServerController, seen: Observed) -> DevServerObject:
         if seen.server.meta.deleted is None:
             return await owned(self, seen)
-        return await self._applier.set_finalizer(SERVERS, seen.server, FINALIZER, wanted=False)
+        return await self._applier.set_finalizer(DEVSERVERS, seen.server, FINALIZER, wanted=False)
 
     owned = devserver.DevServerController._own
     monkeypatch.setattr(devserver.DevServerController, "_own", hasty)

@@ -15,14 +15,14 @@ from neorion.devservers.client import (
     Progress,
     obstacle,
     plan_move,
-    until_gone,
-    until_ready,
     until_stopped,
     wait,
+    wait_deleted,
+    wait_ready,
 )
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, Observed, decide, expiry
 from neorion.devservers.model import DevServerStatus, FlavorLimits
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, DevServerObject
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import (
@@ -53,7 +53,7 @@ async def fleet() -> DevServerApi:
     clock = SystemClock()
     api = MemoryApi(MemoryCluster(clock), clock)
     for name, spec in (("cpu-small", replace(FLAVOR, default=True)), ("cpu-large", FLAVOR), ("rich", RICH)):
-        await api.create(FLAVORS, a_flavor(spec, name))
+        await api.create(DEVSERVERFLAVORS, a_flavor(spec, name))
     # The double keeps the promises of the port, which is all that these verbs use of a client.
     return DevServerApi(cast("Client", api), NS, clock)
 
@@ -69,11 +69,11 @@ async def operate(
     seen = Observed(server, flavor, a_claim(), pods=pods)
     status = msgspec.to_builtins(decide(seen, SETTINGS, fleet.now()).status)
     whole = JsonPatch([{"op": "add", "path": "/status", "value": status}])
-    return await fleet.client.patch(SERVERS, name, whole, NS, "status")
+    return await fleet.client.patch(DEVSERVERS, name, whole, NS, "status")
 
 
 async def change(fleet: DevServerApi, name: str, **spec: Any) -> None:
-    await fleet.client.patch(SERVERS, name, MergePatch({"spec": spec}), NS)
+    await fleet.client.patch(DEVSERVERS, name, MergePatch({"spec": spec}), NS)
 
 
 async def test_a_server_is_made_on_the_default_flavor_with_what_was_asked_for(fleet: DevServerApi):
@@ -116,7 +116,7 @@ async def test_each_step_is_told_and_the_last_one_ends_the_wait(fleet: DevServer
         seen.set()
 
     async with anyio.create_task_group() as group:
-        group.start_soon(until_ready, fleet, "mydev", tell)
+        group.start_soon(wait_ready, fleet, "mydev", tell)
         await seen.wait()
         await operate(fleet, "mydev")
         await operate(fleet, "mydev", pod=a_pod())
@@ -149,7 +149,7 @@ async def test_what_ends_all_hope_ends_the_wait(
     await fleet.create(CreateRequest(name="mydev"))
     await happens(fleet)
     with pytest.raises(family) as ended:
-        await until_ready(fleet, "mydev")
+        await wait_ready(fleet, "mydev")
     assert ended.value.code == code
 
 
@@ -157,7 +157,7 @@ async def test_a_change_that_is_taken_back_is_no_success(fleet: DevServerApi):
     await fleet.create(CreateRequest(name="mydev"))
     await operate(fleet, "mydev", pod=a_pod())
     with pytest.raises(NoCapacity, match="it is on cpu-small again"):
-        await until_ready(fleet, "mydev", flavor="cpu-large")
+        await wait_ready(fleet, "mydev", flavor="cpu-large")
 
 
 async def test_a_change_is_done_when_the_operator_says_so_and_not_before(fleet: DevServerApi):
@@ -167,10 +167,10 @@ async def test_a_change_is_done_when_the_operator_says_so_and_not_before(fleet: 
     await operate(fleet, "mydev", pod=a_pod())
     told: list[Progress] = []
     with pytest.raises(Deadline, match="it is not on cpu-large yet"):
-        await until_ready(fleet, "mydev", told.append, patience=SHORT, flavor="cpu-large")
+        await wait_ready(fleet, "mydev", told.append, patience=SHORT, flavor="cpu-large")
     assert not any(step.done for progress in told for step in progress.steps)
     await operate(fleet, "mydev", pod=a_pod())
-    assert (await until_ready(fleet, "mydev", flavor="cpu-large")).spec.flavor == "cpu-large"
+    assert (await wait_ready(fleet, "mydev", flavor="cpu-large")).spec.flavor == "cpu-large"
 
 
 async def test_a_change_that_is_held_ends_the_wait_with_the_reason(fleet: DevServerApi):
@@ -180,23 +180,23 @@ async def test_a_change_that_is_held_ends_the_wait_with_the_reason(fleet: DevSer
     server = await fleet.server("mydev")
     held = {"type": "Resizing", "status": "False", "reason": "QuotaShort", "message": "The quota is short."}
     status = {"observedGeneration": server.meta.generation, "conditions": [held]}
-    await fleet.client.patch(SERVERS, "mydev", MergePatch({"status": status}), NS, "status")
+    await fleet.client.patch(DEVSERVERS, "mydev", MergePatch({"status": status}), NS, "status")
     with pytest.raises(NoCapacity, match="The quota is short") as ended:
-        await until_ready(fleet, "mydev", flavor="cpu-large")
+        await wait_ready(fleet, "mydev", flavor="cpu-large")
     assert ended.value.code == "devservers.held"
 
 
 async def test_a_wait_that_is_over_says_what_it_waited_for(fleet: DevServerApi):
     await fleet.create(CreateRequest(name="mydev"))
     with pytest.raises(Deadline, match="No operator has looked at mydev"):
-        await until_ready(fleet, "mydev", patience=SHORT)
+        await wait_ready(fleet, "mydev", patience=SHORT)
     await operate(fleet, "mydev")
     with pytest.raises(Deadline, match="a node is being found"):
-        await until_ready(fleet, "mydev", patience=SHORT)
+        await wait_ready(fleet, "mydev", patience=SHORT)
     with pytest.raises(Deadline):
         await until_stopped(fleet, "mydev", patience=SHORT)
     with pytest.raises(Deadline):
-        await until_gone(fleet, "mydev", patience=SHORT)
+        await wait_deleted(fleet, "mydev", patience=SHORT)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ async def test_a_start_with_a_time_neither_shortens_what_runs_nor_passes_the_fla
 async def test_who_stops_and_starts_a_server_takes_the_operators_mark_away(fleet: DevServerApi):
     await fleet.create(CreateRequest(name="mydev"))
     mark = {"metadata": {"annotations": {STOPPED_BECAUSE: "Idle"}}}
-    await fleet.client.patch(SERVERS, "mydev", MergePatch(mark), NS)
+    await fleet.client.patch(DEVSERVERS, "mydev", MergePatch(mark), NS)
     stopped = await fleet.stop("mydev")
     assert (stopped.spec.running, STOPPED_BECAUSE in stopped.meta.annotations) == (False, False)
     await operate(fleet, "mydev")
@@ -300,7 +300,7 @@ async def test_a_complaint_counts_since_the_last_start_and_that_of_the_volume_be
 
 
 async def test_who_waits_hears_what_only_events_tell(fleet: DevServerApi, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(wait, "LISTEN", Duration.of(ms=1))
+    monkeypatch.setattr(wait, "EVENT_POLL", Duration.of(ms=1))
     await fleet.create(CreateRequest(name="mydev"))
     waiting = await operate(fleet, "mydev")
     assert obstacle(waiting) == ""
@@ -316,5 +316,5 @@ async def test_who_waits_hears_what_only_events_tell(fleet: DevServerApi, monkey
     await fleet.client.create(EVENT, event)
     told: list[str] = []
     with pytest.raises(Deadline, match="the disk is elsewhere"):
-        await until_ready(fleet, "mydev", lambda progress: told.append(progress.obstacle), SHORT)
+        await wait_ready(fleet, "mydev", lambda progress: told.append(progress.obstacle), SHORT)
     assert "the disk is elsewhere." in told

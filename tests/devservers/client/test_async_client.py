@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from neorion.devservers.client import AsyncDevServer, CreateRequest, KubeContext, async_client
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS
 from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.base import Conflict
 from neorion.keel.clock import SystemClock
@@ -43,7 +43,7 @@ class FarApi(MemoryApi):
 async def far(monkeypatch: pytest.MonkeyPatch) -> FarApi:
     api = FarApi()
     api.answers.set()
-    await api.create(FLAVORS, a_flavor(replace(FLAVOR, default=True), "cpu-small"))
+    await api.create(DEVSERVERFLAVORS, a_flavor(replace(FLAVOR, default=True), "cpu-small"))
     api.written, api.answers = anyio.Event(), anyio.Event()
 
     @asynccontextmanager
@@ -61,7 +61,7 @@ def server(*, keep: bool = False) -> AsyncDevServer:
 
 
 async def names(api: FarApi) -> list[str]:
-    return [one.meta.name for one in (await api.list(SERVERS, NS)).items]
+    return [one.meta.name for one in (await api.list(DEVSERVERS, NS)).items]
 
 
 async def enter(block: AbstractAsyncContextManager[object]) -> None:
@@ -108,7 +108,7 @@ async def test_an_answer_that_never_comes_is_not_waited_for_for_ever(
 async def test_a_name_that_is_taken_is_refused_and_its_server_stays(far: FarApi):
     far.answers.set()
     await far.create(
-        SERVERS, {"metadata": {"name": "mydev", "namespace": NS}, "spec": {"flavor": "cpu-small"}}
+        DEVSERVERS, {"metadata": {"name": "mydev", "namespace": NS}, "spec": {"flavor": "cpu-small"}}
     )
     with pytest.raises(Conflict) as refused:
         await enter(server())

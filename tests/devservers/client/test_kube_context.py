@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.devservers.client import find_place, own_namespace
+from neorion.devservers.client import own_namespace, resolve_context
 from neorion.keel.base import Invalid
 
 CONFIG = """
@@ -31,7 +31,7 @@ def test_the_namespace_is_the_one_given_or_the_kubeconfigs_or_ones_own(
 ):
     config = tmp_path / "config"
     config.write_text(CONFIG.format(current=current))
-    place = find_place(given, "", config, {"USER": "ann"})
+    place = resolve_context(given, "", config, {"USER": "ann"})
     assert (place.namespace, place.cluster.server) == (found, "https://127.0.0.1:1")
 
 
@@ -50,4 +50,4 @@ def test_every_user_has_a_namespace_that_can_be(user: str, namespace: str):
 
 def test_a_namespace_that_cannot_be_is_refused_before_anything_is_read():
     with pytest.raises(Invalid):
-        find_place("Not/One", kubeconfig=Path("/nonexistent"))
+        resolve_context("Not/One", kubeconfig=Path("/nonexistent"))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from neorion.devservers.client import AsyncDevServer, CreateRequest, DevServerApi, KubeContext, async_client
 from neorion.devservers.client import api as api_module
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, DevServerObject
 from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.base import Conflict, Deadline, Duration, Retry
 from neorion.keel.clock import SystemClock
@@ -55,7 +55,7 @@ class TornApi(MemoryApi):
 @pytest.fixture
 async def torn(monkeypatch: pytest.MonkeyPatch) -> TornApi:
     api = TornApi()
-    await api.create(FLAVORS, a_flavor(replace(FLAVOR, default=True), "cpu-small"))
+    await api.create(DEVSERVERFLAVORS, a_flavor(replace(FLAVOR, default=True), "cpu-small"))
     monkeypatch.setattr(api_module, "_LOOKS", (Duration(0),) * 4)
     return api
 
@@ -65,7 +65,7 @@ async def ask(api: TornApi) -> DevServerObject:
 
 
 async def uids(api: TornApi) -> list[str]:
-    return [one.meta.uid for one in (await api.list(SERVERS, NS)).items]
+    return [one.meta.uid for one in (await api.list(DEVSERVERS, NS)).items]
 
 
 @pytest.mark.parametrize("breaks", ["before", "after"])
@@ -82,7 +82,7 @@ async def test_a_server_of_that_name_that_somebody_else_made_meanwhile_is_not_ta
     torn: TornApi,
 ):
     other = {"metadata": {"name": "mydev", "namespace": NS}, "spec": {"flavor": "cpu-small"}}
-    await torn.create(SERVERS, other)
+    await torn.create(DEVSERVERS, other)
     torn.breaks = "before"
     with pytest.raises(Conflict) as refused:
         await ask(torn)
@@ -108,7 +108,7 @@ async def test_a_block_deletes_the_server_whose_answer_was_lost(
         assert len(await uids(torn)) == 1
 
     monkeypatch.setattr(async_client, "connect", connect)
-    monkeypatch.setattr(async_client, "until_ready", nobody_waits)
+    monkeypatch.setattr(async_client, "wait_ready", nobody_waits)
     torn.breaks = "after"
     async with AsyncDevServer(
         "mydev",

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.client import DevServerApi, container, forwarded, logs_of
+from neorion.devservers.client import DevServerApi, container, pod_logs, port_forward
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model import DevServerStatus, Phase
-from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.devservers.testing import a_pod, a_server
 from neorion.keel.base import Conflict, NotFound
 from neorion.keel.clock import SystemClock
@@ -41,9 +41,9 @@ async def fleet_with(dev: ContainerStatus, message: str | None = None) -> DevSer
     clock = SystemClock()
     api = MemoryApi(MemoryCluster(clock), clock)
     server = a_server()
-    await api.create(SERVERS, server)
+    await api.create(DEVSERVERS, server)
     status = DevServerStatus(phase=Phase.STARTING, observed_generation=1, message=message)
-    await api.patch(SERVERS, "mydev", written(status), NS, "status")
+    await api.patch(DEVSERVERS, "mydev", written(status), NS, "status")
     pod = a_pod()
     labelled = replace(pod, meta=replace(pod.meta, labels={SERVER_LABEL: "mydev"}))
     await api.create(POD, labelled)
@@ -77,7 +77,7 @@ async def test_a_server_that_ends_again_and_again_says_so(
     assert down.value.sentence.endswith(sentence)
     assert "devctl doctor mydev" in down.value.hint
     with pytest.raises(Conflict):
-        async with forwarded(fleet, "mydev", 8888):
+        async with port_forward(fleet, "mydev", 8888):
             pytest.fail("nobody listens there")
 
 
@@ -92,5 +92,5 @@ async def test_who_asks_for_the_last_words_of_a_server_that_never_ended_hears_th
     running = ContainerState(running=ContainerStateRunning())
     fleet = await fleet_with(ContainerStatus(name="dev", ready=True, state=running))
     with pytest.raises(NotFound) as refused:
-        _ = [piece async for piece in logs_of(fleet, "mydev", PodLogOptions(previous=True))]
+        _ = [piece async for piece in pod_logs(fleet, "mydev", PodLogOptions(previous=True))]
     assert refused.value.code == "devservers.no_previous"

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.client import Diagnosis, diagnosis, ends, obstacle, steps
+from neorion.devservers.client import Diagnosis, diagnose, obstacle, steps, stop_conditions
 from neorion.devservers.decide import Observed, decide
 from neorion.devservers.model import (
     AppliedFlavor,
@@ -161,24 +161,24 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_each_obstacle_is_one_sentence_and_one_cure(case: Case):
-    assert diagnosis(case.server) == Diagnosis(False, case.sentence, case.hint)
+    assert diagnose(case.server) == Diagnosis(False, case.sentence, case.hint)
 
 
 def test_a_server_that_runs_is_well():
-    assert diagnosis(observed(SPEC, pod=a_pod())) == Diagnosis(True, "mydev runs.")
+    assert diagnose(observed(SPEC, pod=a_pod())) == Diagnosis(True, "mydev runs.")
 
 
 def test_a_complaint_about_its_parts_counts_where_the_status_names_nothing():
     complaint = "exceeded quota: gpus."
-    assert diagnosis(observed(SPEC), complaint).sentence == complaint
-    assert diagnosis(observed(SPEC, pod=unschedulable()), complaint).sentence != complaint
-    assert diagnosis(observed(SPEC, pod=a_pod()), complaint).well
+    assert diagnose(observed(SPEC), complaint).sentence == complaint
+    assert diagnose(observed(SPEC, pod=unschedulable()), complaint).sentence != complaint
+    assert diagnose(observed(SPEC, pod=a_pod()), complaint).well
 
 
 def test_a_status_of_an_older_wish_says_nothing():
     server = observed(SPEC, pod=a_pod())
     changed = replace(server, meta=replace(server.meta, generation=2))
-    assert not diagnosis(changed).well
+    assert not diagnose(changed).well
     assert not any(step.done for step in steps(changed))
 
 
@@ -200,7 +200,7 @@ def test_a_server_in_a_queue_waits_for_its_quota():
 def test_everything_that_would_stop_it_is_told_with_its_time():
     hours = Schedule(stop="0 19 * * *", time_zone="Europe/Athens")
     lifecycle = Lifecycle(time_to_live="4h", schedule=hours)
-    told = ends(observed(replace(SPEC, lifecycle=lifecycle), pod=a_pod()), a_flavor(), NOW)
+    told = stop_conditions(observed(replace(SPEC, lifecycle=lifecycle), pod=a_pod()), a_flavor(), NOW)
     assert told == (
         "At 2026-11-16 12:00 UTC, in 3h: its time is over then.",
         "After 1h in which nobody uses it.",
@@ -210,7 +210,7 @@ def test_everything_that_would_stop_it_is_told_with_its_time():
 
 def test_the_flavors_limits_are_told_as_if_the_server_had_asked_for_them():
     flavor = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_ttl="2h", max_idle="30m")))
-    assert ends(observed(SPEC, pod=a_pod()), flavor, NOW) == (
+    assert stop_conditions(observed(SPEC, pod=a_pod()), flavor, NOW) == (
         "At 2026-11-16 10:00 UTC, in 1h: its time is over then.",
         "After 30m in which nobody uses it.",
     )
@@ -218,14 +218,14 @@ def test_the_flavors_limits_are_told_as_if_the_server_had_asked_for_them():
 
 def test_a_server_that_nothing_stops_says_so():
     spec = replace(SPEC, lifecycle=Lifecycle(auto_shutdown=False))
-    assert ends(observed(spec, pod=a_pod()), a_flavor(), NOW) == ("Nothing stops it by itself.",)
+    assert stop_conditions(observed(spec, pod=a_pod()), a_flavor(), NOW) == ("Nothing stops it by itself.",)
 
 
 def test_an_expired_server_says_when_it_is_deleted():
     status = DevServerStatus(
         phase=Phase.EXPIRED, stop_reason=StopReason.EXPIRED, delete_after=NOW + timedelta(days=7)
     )
-    (told,) = ends(a_server(replace(SPEC, running=False), status), a_flavor(), NOW)
+    (told,) = stop_conditions(a_server(replace(SPEC, running=False), status), a_flavor(), NOW)
     assert "At 2026-11-23 09:00 UTC, in 7d: the server is deleted" in told
 
 
@@ -235,7 +235,7 @@ def test_of_a_server_that_runs_it_is_told_why_it_does_not_get_another_flavor():
     rare = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_per_user=1)), "rare")
     server = a_server(spec, status)
     seen = Observed(server, rare, a_claim(), pods=(a_pod(),), ahead=1)
-    found = diagnosis(replace(server, status=decide(seen, SETTINGS, NOW).status))
+    found = diagnose(replace(server, status=decide(seen, SETTINGS, NOW).status))
     assert not found.well
     assert found.sentence.startswith("mydev runs. rare allows 1 servers for each user")
     assert found.hint.endswith("devctl update mydev --flavor cpu-small")
@@ -244,9 +244,9 @@ def test_of_a_server_that_runs_it_is_told_why_it_does_not_get_another_flavor():
 def test_of_a_server_that_cannot_stop_it_is_told_what_holds_it():
     pod = a_pod()
     gone = replace(pod, meta=replace(pod.meta, deleted=CREATED.isoformat()))
-    found = diagnosis(observed(replace(SPEC, running=False), pod=gone))
+    found = diagnose(observed(replace(SPEC, running=False), pod=gone))
     assert found.sentence == (
         "mydev is stopping. What ran on node1 has not ended yet: that node does not answer."
     )
     assert "devctl delete mydev" in found.hint
-    assert diagnosis(observed(SPEC, pod=gone)).hint == found.hint
+    assert diagnose(observed(SPEC, pod=gone)).hint == found.hint

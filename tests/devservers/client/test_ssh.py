@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from neorion.devservers.client import CreateRequest, SshLogin, find_way
-from neorion.devservers.client.ssh import fitting_key
+from neorion.devservers.client import CreateRequest, SshLogin, find_ssh_login
+from neorion.devservers.client.ssh import matching_private_key
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Ssh
 from neorion.devservers.testing import a_server
 from neorion.keel.base import Invalid
@@ -20,22 +20,22 @@ def keys(folder: Path, **public: str) -> Path:
 
 def test_a_key_fits_whatever_its_comment_says(tmp_path: Path):
     folder = keys(tmp_path, id_rsa="ssh-rsa CCCC", id_ed25519="ssh-ed25519 AAAA elsewhere")
-    assert fitting_key([ANN], folder) == tmp_path / "id_ed25519"
-    assert fitting_key(["ssh-ed25519 BBBB"], folder) is None
+    assert matching_private_key([ANN], folder) == tmp_path / "id_ed25519"
+    assert matching_private_key(["ssh-ed25519 BBBB"], folder) is None
 
 
 def test_a_public_key_without_its_private_half_opens_nothing(tmp_path: Path):
     (keys(tmp_path, id_ed25519=ANN) / "id_ed25519").unlink()
-    assert fitting_key([ANN], tmp_path) is None
+    assert matching_private_key([ANN], tmp_path) is None
 
 
 def test_there_is_no_way_into_a_server_without_ssh_or_without_a_key(tmp_path: Path):
     spec = DevServerSpec(flavor="cpu-small", ssh=Ssh(public_keys=(ANN,)))
     served = DevServerStatus(ssh_endpoint="mydev-ssh.dev-ann.svc:22", ssh_host_key="ssh-ed25519 HOST")
-    assert find_way(a_server(spec, served), tmp_path) is None
+    assert find_ssh_login(a_server(spec, served), tmp_path) is None
     folder = keys(tmp_path, id_ed25519=ANN)
-    assert find_way(a_server(spec), folder) is None
-    assert find_way(a_server(DevServerSpec(flavor="cpu-small"), served), folder) is None
+    assert find_ssh_login(a_server(spec), folder) is None
+    assert find_ssh_login(a_server(DevServerSpec(flavor="cpu-small"), served), folder) is None
 
 
 def test_the_client_trusts_the_server_it_was_told_of_and_no_other(tmp_path: Path):

@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from neorion.devservers.controllers import ActivityController, ClusterCache
-from neorion.devservers.controllers.devserver import moment
+from neorion.devservers.controllers.devserver import to_datetime
 from neorion.devservers.decide import SERVER_LABEL, decide
 from neorion.devservers.model import DevServerSpec, DevServerStatus, Lifecycle, Phase, StopReason
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.base import Instant, Retry
@@ -50,7 +50,7 @@ class Day:
             DevServerStatus(phase=Phase.RUNNING, running_since=CREATED),
         )
         pod = a_pod()
-        self.informers.observe(FLAVORS, replace(a_flavor(), meta=self._next(a_flavor().meta)))
+        self.informers.observe(DEVSERVERFLAVORS, replace(a_flavor(), meta=self._next(a_flavor().meta)))
         labelled = replace(pod.meta, labels={SERVER_LABEL: "mydev"})
         self.informers.observe(POD, replace(pod, meta=self._next(labelled)))
         self._show()
@@ -73,7 +73,7 @@ class Day:
             assert wait is not None
             assert wait.seconds > 0
             assert seen is not None
-            decision = decide(seen, SETTINGS, moment(self.clock.now()))
+            decision = decide(seen, SETTINGS, to_datetime(self.clock.now()))
             if decision.edit is not None:
                 return getattr(decision.edit, "reason", None)
             self.server = replace(self.server, status=decision.status)
@@ -82,7 +82,7 @@ class Day:
         return None
 
     def _show(self) -> None:
-        self.informers.observe(SERVERS, replace(self.server, meta=self._next(self.server.meta)))
+        self.informers.observe(DEVSERVERS, replace(self.server, meta=self._next(self.server.meta)))
 
     def _next(self, meta: ObjectMeta) -> ObjectMeta:
         self.versions += 1

@@ -7,7 +7,7 @@ from neorion.devservers.controllers import AlertChannel, AlertController, AlertD
 from neorion.devservers.controllers.cache import ClusterCache
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model import Alert, StopReason
-from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.devservers.testing import a_pod, a_server
 from neorion.keel.base import Instant, Retry
 from neorion.keel.clock import VirtualClock, seeded_rng
@@ -55,7 +55,7 @@ def world() -> ClusterCache:
     mirrors = ClusterCache(informers)
     server, pod = a_server(), a_pod()
     labelled = replace(pod.meta, labels={SERVER_LABEL: "mydev"}, resource_version="1")
-    informers.observe(SERVERS, replace(server, meta=replace(server.meta, resource_version="1")))
+    informers.observe(DEVSERVERS, replace(server, meta=replace(server.meta, resource_version="1")))
     informers.observe(POD, replace(pod, meta=labelled))
     return mirrors
 

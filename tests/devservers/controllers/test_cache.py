@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from neorion.devservers.controllers import ClusterCache
 from neorion.devservers.model import AppliedFlavor, DevServerSpec, DevServerStatus, FlavorLimits
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, DevServerObject
 from neorion.devservers.testing import FLAVOR, a_flavor
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import ObjectKey, ObjectMeta
@@ -29,9 +29,9 @@ def test_a_server_that_asks_for_what_it_does_not_get_still_counts_on_the_flavor_
     clock = SystemClock()
     informers = InformerFactory(MemoryApi(MemoryCluster(clock), clock, "operator"), clock, system_rng())
     mirrors = ClusterCache(informers)
-    informers.observe(FLAVORS, SCARCE)
-    informers.observe(SERVERS, a_server_of_ann("first", asks="nope", stands="scarce"))
-    informers.observe(SERVERS, a_server_of_ann("second", asks="scarce", stands="scarce"))
+    informers.observe(DEVSERVERFLAVORS, SCARCE)
+    informers.observe(DEVSERVERS, a_server_of_ann("first", asks="nope", stands="scarce"))
+    informers.observe(DEVSERVERS, a_server_of_ann("second", asks="scarce", stands="scarce"))
 
     first, second = (mirrors.observed(ObjectKey("dev-ann", name)) for name in ("first", "second"))
     assert first is not None

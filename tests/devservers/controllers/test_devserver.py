@@ -10,7 +10,7 @@ from neorion.devservers.adapters.host_keys import HostKeyGenerator
 from neorion.devservers.controllers import ClusterCache, DevServerController, Writers
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE
 from neorion.devservers.model import Phase, StopReason
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor, a_pod
 from neorion.keel.base import Conflict, Duration, QuotaExceeded
 from neorion.keel.clock import SystemClock, VirtualClock, system_rng
@@ -36,20 +36,20 @@ async def test_a_new_server_tells_of_itself_once_what_it_is_made_of_is_there():
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
     servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
-    informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
+    informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
-    informers.observe(SERVERS, await api.create(SERVERS, wanted))
+    informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))
     before = cluster.writes.total()
 
     assert await servers.reconcile(KEY) == Duration(0)
-    made = await api.get(SERVERS, *reversed(KEY))
+    made = await api.get(DEVSERVERS, *reversed(KEY))
     assert made.status.phase is None
     # The finalizer, the home, the scripts, the Service and the Deployment.
     assert cluster.writes.total() - before == 5
     await api.get(CLAIM, f"{KEY.name}-home", KEY.namespace)
 
     assert await servers.reconcile(KEY) != Duration(0)
-    made = await api.get(SERVERS, *reversed(KEY))
+    made = await api.get(DEVSERVERS, *reversed(KEY))
     assert made.status.phase is Phase.PENDING
     assert cluster.writes.total() - before == 6
     await servers.reconcile(KEY)
@@ -91,14 +91,14 @@ async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_ti
     servers = DevServerController(
         ClusterCache(informers), hands, replace(SETTINGS, tools_image="tools"), clock
     )
-    informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
+    informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     spec = {"flavor": "cpu-small", "lifecycle": {"expirationTime": "2020-01-01T00:00:00Z"}}
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": spec}
-    informers.observe(SERVERS, await api.create(SERVERS, wanted))
+    informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))
 
     # A quota is a user's matter, and no failure of the operator.
     await servers.reconcile(KEY)
-    told = await api.get(SERVERS, *reversed(KEY))
+    told = await api.get(DEVSERVERS, *reversed(KEY))
     of = scarce.plural
     assert (
         told.status.message
@@ -126,19 +126,19 @@ async def test_a_resize_that_is_refused_is_told_and_the_server_goes_on():
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
     servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
-    informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
+    informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
-    informers.observe(SERVERS, await api.create(SERVERS, wanted))
+    informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))
     await servers.reconcile(KEY)
     pod = a_pod()
     marked = structs.replace(pod, meta=structs.replace(pod.meta, labels={SERVER_LABEL: KEY.name}))
     informers.observe(POD, structs.replace(await api.create(POD, marked), status=pod.status))
     more = MergePatch({"spec": {"resources": {"requests": {"cpu": "2"}}}})
-    informers.observe(FLAVORS, await api.patch(FLAVORS, "cpu-small", more))
+    informers.observe(DEVSERVERFLAVORS, await api.patch(DEVSERVERFLAVORS, "cpu-small", more))
 
     with pytest.raises(InvalidObject):
         await servers.reconcile(KEY)
-    told = (await api.get(SERVERS, *reversed(KEY))).status
+    told = (await api.get(DEVSERVERS, *reversed(KEY))).status
     assert (told.phase, told.message) == (
         Phase.RUNNING,
         "The cluster refuses what the server needs: spec: Forbidden: its node cannot do that.",
@@ -166,16 +166,16 @@ async def test_a_server_is_not_deleted_by_whoever_has_not_heard_of_its_users_las
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
     servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
-    informers.observe(FLAVORS, await api.create(FLAVORS, a_flavor()))
+    informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     over = {} if spec.get("running", True) else {STOPPED_BECAUSE: StopReason.EXPIRED.value}
     meta = {"name": KEY.name, "namespace": KEY.namespace, "annotations": over}
     made = {"metadata": meta, "spec": {"flavor": "cpu-small", **spec}}
-    informers.observe(SERVERS, await api.create(SERVERS, made))
+    informers.observe(DEVSERVERS, await api.create(DEVSERVERS, made))
     while await servers.reconcile(KEY) == Duration(0):
         pass
     clock.jump(3601)
-    await api.patch(SERVERS, KEY.name, MergePatch({"spec": wish}), KEY.namespace)
+    await api.patch(DEVSERVERS, KEY.name, MergePatch({"spec": wish}), KEY.namespace)
 
     with pytest.raises(Conflict):
         await servers.reconcile(KEY)
-    assert (await api.get(SERVERS, *reversed(KEY))).meta.deleted is None
+    assert (await api.get(DEVSERVERS, *reversed(KEY))).meta.deleted is None

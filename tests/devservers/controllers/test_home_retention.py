@@ -6,7 +6,7 @@ import pytest
 
 from neorion.devservers.controllers import ClusterCache, HomeController, Writers
 from neorion.devservers.decide import FINALIZER, HOME_DELETE_AFTER, HOME_LABEL, home_name
-from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.control import UNFENCED, Applier, EventRecorder, InformerFactory
@@ -51,14 +51,14 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
     informers.observe(CLAIM, kept)
     if server != "gone":
         meta = {"name": KEY.name, "namespace": KEY.namespace, "finalizers": [FINALIZER]}
-        there = await api.create(SERVERS, {"metadata": meta, "spec": {"flavor": "cpu-small"}})
+        there = await api.create(DEVSERVERS, {"metadata": meta, "spec": {"flavor": "cpu-small"}})
         if server == "leaving":
-            await api.delete(SERVERS, KEY.name, KEY.namespace)
-            there = await api.get(SERVERS, KEY.name, KEY.namespace)
+            await api.delete(DEVSERVERS, KEY.name, KEY.namespace)
+            there = await api.get(DEVSERVERS, KEY.name, KEY.namespace)
         if server == "unreadable":
             mirrors.servers.hear_unreadable(there.meta, "It was written by a newer program.")
         else:
-            informers.observe(SERVERS, there)
+            informers.observe(DEVSERVERS, there)
 
     await reconciler.reconcile(kept.meta.key)
     assert len((await api.list(CLAIM)).items) == homes

@@ -9,7 +9,7 @@ from neorion.devservers.adapters.host_keys import HostKeyGenerator
 from neorion.devservers.controllers import ClusterCache, DevServerController, Writers
 from neorion.devservers.controllers.host_keys import give_host_key, host_key_is_gone
 from neorion.devservers.decide import OwnerIdentity
-from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERFLAVORS, DEVSERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube import MergePatch, ObjectKey
@@ -78,13 +78,13 @@ class Shop:
     async def look(self) -> str | None:
         """The host key that the server tells of after the operator has looked at it."""
         await self.servers.reconcile(ObjectKey("dev-ann", "mydev"))
-        return (await self.api.get(SERVERS, "mydev", "dev-ann")).status.ssh_host_key
+        return (await self.api.get(DEVSERVERS, "mydev", "dev-ann")).status.ssh_host_key
 
     async def run(self, *, running: bool) -> None:
         changed = await self.api.patch(
-            SERVERS, "mydev", MergePatch({"spec": {"running": running}}), "dev-ann"
+            DEVSERVERS, "mydev", MergePatch({"spec": {"running": running}}), "dev-ann"
         )
-        self.informers.observe(SERVERS, changed)
+        self.informers.observe(DEVSERVERS, changed)
 
 
 @asynccontextmanager
@@ -92,10 +92,10 @@ async def shop() -> AsyncGenerator[Shop]:
     made = Shop()
     async with anyio.create_task_group() as group:
         group.start_soon(made.recorder.run)
-        await made.api.create(FLAVORS, a_flavor())
+        await made.api.create(DEVSERVERFLAVORS, a_flavor())
         server = {"metadata": {"name": "mydev", "namespace": "dev-ann"}, "spec": {"flavor": "cpu-small"}}
-        made.informers.observe(SERVERS, await made.api.create(SERVERS, server))
-        made.informers.observe(FLAVORS, await made.api.get(FLAVORS, "cpu-small"))
+        made.informers.observe(DEVSERVERS, await made.api.create(DEVSERVERS, server))
+        made.informers.observe(DEVSERVERFLAVORS, await made.api.get(DEVSERVERFLAVORS, "cpu-small"))
         yield made
         group.cancel_scope.cancel()
 
@@ -110,7 +110,7 @@ async def test_a_server_whose_key_was_deleted_starts_with_another_and_says_so():
         second = await one.look()
         assert second not in {None, first}
         assert await one.api.get(SECRET, "mydev-ssh-host", "dev-ann")
-        body = await one.api.get(BODIES, "mydev", "dev-ann")
+        body = await one.api.get(DEPLOYMENTS, "mydev", "dev-ann")
         assert (body.spec.replicas, len(body.spec.template.spec.init_containers)) == (1, 1)
         async with one.api.watch(EVENT, "dev-ann") as events:
             async for event in events:

@@ -9,8 +9,8 @@ from neorion.devservers.decide import (
     ActivitySnapshot,
     ActivitySource,
     ProbeReading,
-    follow,
-    missed,
+    failed_probe,
+    next_history,
 )
 
 START = datetime(2026, 11, 16, 8, tzinfo=UTC)
@@ -19,15 +19,15 @@ MINUTE = timedelta(minutes=1)
 
 def second_look(reading: ProbeReading, after: timedelta = 10 * MINUTE) -> ActivitySnapshot:
     """What is seen of a server that was quiet at first."""
-    sight = follow(ActivityHistory("pod", START, timedelta(seconds=100)), "pod", reading, START + after)
+    sight = next_history(ActivityHistory("pod", START, timedelta(seconds=100)), "pod", reading, START + after)
     assert sight.look is not None
     return sight.look
 
 
 def test_the_first_reading_says_nothing_yet_because_cpu_is_used_between_two():
-    sight = follow(None, "pod", ProbeReading(cpu=timedelta(seconds=5)), START)
+    sight = next_history(None, "pod", ProbeReading(cpu=timedelta(seconds=5)), START)
     assert sight.look is None
-    again = follow(sight, "pod", ProbeReading(cpu=timedelta(seconds=5)), START + MINUTE)
+    again = next_history(sight, "pod", ProbeReading(cpu=timedelta(seconds=5)), START + MINUTE)
     assert again.look == ActivitySnapshot(START + MINUTE)
 
 
@@ -39,7 +39,7 @@ def test_cpu_counts_from_a_twentieth_of_one():
 
 
 def test_a_server_whose_cpu_cannot_be_read_is_never_known_to_be_idle():
-    look = follow(None, "pod", ProbeReading(), START).look
+    look = next_history(None, "pod", ProbeReading(), START).look
     assert look is not None
     assert look.unknown == (ActivitySource.CPU,)
     assert not look.proves(START)
@@ -47,20 +47,22 @@ def test_a_server_whose_cpu_cannot_be_read_is_never_known_to_be_idle():
 
 def test_a_container_that_began_anew_is_compared_with_itself_alone():
     before = ActivityHistory("pod", START, timedelta(hours=3))
-    assert follow(before, "pod", ProbeReading(cpu=timedelta(seconds=1)), START + MINUTE).look is None
+    assert next_history(before, "pod", ProbeReading(cpu=timedelta(seconds=1)), START + MINUTE).look is None
 
 
 def test_another_pod_knows_nothing_of_the_last():
     before = ActivityHistory(
         "old", START, timedelta(0), ActivitySnapshot(START, (ActivitySignal(ActivitySource.GPU, START),))
     )
-    assert follow(before, "new", ProbeReading(cpu=timedelta(0)), START + MINUTE).look is None
+    assert next_history(before, "new", ProbeReading(cpu=timedelta(0)), START + MINUTE).look is None
 
 
 def test_the_latest_sign_of_each_source_is_remembered():
     quiet = ActivityHistory("pod", START - MINUTE, timedelta(0))
-    sight = follow(quiet, "pod", ProbeReading(((ActivitySource.SESSION, timedelta(0)),), timedelta(0)), START)
-    sight = follow(
+    sight = next_history(
+        quiet, "pod", ProbeReading(((ActivitySource.SESSION, timedelta(0)),), timedelta(0)), START
+    )
+    sight = next_history(
         sight, "pod", ProbeReading(((ActivitySource.TERMINAL, MINUTE),), timedelta(0)), START + 9 * MINUTE
     )
     assert sight.look is not None
@@ -75,10 +77,10 @@ def test_the_latest_sign_of_each_source_is_remembered():
 def test_who_cannot_be_looked_into_is_unknown_and_not_forgotten():
     signs = (ActivitySignal(ActivitySource.CPU, START),)
     known = ActivityHistory("pod", START, timedelta(seconds=4), ActivitySnapshot(START, signs))
-    lost = missed(missed(known, "pod", START + MINUTE), "pod", START + 2 * MINUTE)
+    lost = failed_probe(failed_probe(known, "pod", START + MINUTE), "pod", START + 2 * MINUTE)
     assert lost.look == ActivitySnapshot(START + 2 * MINUTE, signs, tuple(sorted(ActivitySource)))
     assert (lost.misses, lost.cpu) == (2, timedelta(seconds=4))
-    found = follow(lost, "pod", ProbeReading(cpu=timedelta(seconds=4)), START + 3 * MINUTE)
+    found = next_history(lost, "pod", ProbeReading(cpu=timedelta(seconds=4)), START + 3 * MINUTE)
     assert (found.look, found.misses) == (ActivitySnapshot(START + 3 * MINUTE, signs), 0)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.decide.flavor_change import ClusterFacts, FlavorChange, hindrance
+from neorion.devservers.decide.flavor_change import ClusterFacts, FlavorChange, block_reason
 from neorion.devservers.model import DevServerFlavorSpec, Resources, Toleration
 from neorion.devservers.model.kube_types import (
     NodeSelector,
@@ -55,7 +55,7 @@ def quota(hard: dict[str, str], used: dict[str, str]) -> ResourceQuota:
 
 def found(around: ClusterFacts, flavor: DevServerFlavorSpec = GPU, *, autoscaled: bool = False) -> str | None:
     """The word for what is in the way, of a server that has one core and two gigabytes."""
-    told = hindrance(FlavorChange(a_pod(), "gpu", flavor, autoscaled=autoscaled), around)
+    told = block_reason(FlavorChange(a_pod(), "gpu", flavor, autoscaled=autoscaled), around)
     return told.reason if told else None
 
 
@@ -126,8 +126,8 @@ def test_a_quota_that_is_exceeded_already_forbids_nothing_that_takes_less():
 
 def test_what_changes_in_place_stays_where_it_is_and_counts_against_quotas_alone():
     move = FlavorChange(a_pod(), "gpu", GPU, in_place=True)
-    assert hindrance(move, ClusterFacts()) is None
-    assert hindrance(move, ClusterFacts(quotas=(quota({"cpu": "1"}, {"cpu": "1"}),))) is not None
+    assert block_reason(move, ClusterFacts()) is None
+    assert block_reason(move, ClusterFacts(quotas=(quota({"cpu": "1"}, {"cpu": "1"}),))) is not None
 
 
 def test_where_nodes_come_by_themselves_only_contradictions_and_quotas_count():
@@ -139,14 +139,14 @@ def test_where_nodes_come_by_themselves_only_contradictions_and_quotas_count():
 
 def test_what_is_in_the_way_is_told_in_a_sentence():
     move = FlavorChange(a_pod(), "gpu", GPU)
-    short = hindrance(
+    short = block_reason(
         move, ClusterFacts(quotas=(quota({"requests.cpu": "4"}, {"requests.cpu": "2"}),), nodes=(a_node(),))
     )
     assert short is not None
     assert short.sentence == (
         'The quota "team" allows 4 of requests.cpu, and with the flavor "gpu" 5 would be used.'
     )
-    elsewhere = hindrance(move, ClusterFacts(volume=in_zone("a"), nodes=(a_node("b"),)))
+    elsewhere = block_reason(move, ClusterFacts(volume=in_zone("a"), nodes=(a_node("b"),)))
     assert elsewhere is not None
     assert elsewhere.sentence == (
         'The home is tied to topology.kubernetes.io/zone a, and the flavor "gpu" has no node there.'

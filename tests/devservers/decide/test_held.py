@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from neorion.devservers.decide import ClusterFacts, Decision, Observed, decide, unsure
-from neorion.devservers.decide.running import HELD_AGAIN
+from neorion.devservers.decide import ClusterFacts, Decision, Observed, decide, needs_cluster_facts
+from neorion.devservers.decide.running import RECHECK_AFTER
 from neorion.devservers.model import (
     AppliedFlavor,
     Condition,
@@ -73,13 +73,13 @@ def test_a_pod_that_has_its_place_is_not_given_up_for_one_that_never_gets_any():
         'No node is of the kind the flavor "cpu-small" asks for: zone=b. The server goes on as it is.'
     )
     assert [note.reason for note in told.notes] == ["NoSuchNode"]
-    assert told.wake == NOW + HELD_AGAIN
+    assert told.wake == NOW + RECHECK_AFTER
 
 
 def test_it_is_told_once_and_costs_nothing_more_while_it_lasts():
     first = decide(moving(HERE), SETTINGS, NOW)
     again = changed(moving(HERE), server=a_server(wanting(), first.status))
-    later = decide(again, SETTINGS, NOW + HELD_AGAIN)
+    later = decide(again, SETTINGS, NOW + RECHECK_AFTER)
     assert later.status == first.status
     assert later.notes == ()
 
@@ -90,9 +90,9 @@ def test_it_moves_when_there_is_a_node_or_nodes_come_by_themselves():
 
 
 def test_only_a_pod_that_has_its_place_is_worth_a_look_around():
-    assert unsure(moving(HERE))
-    assert not unsure(moving(HERE, pod=PodStatus(phase="Pending")))
-    assert not unsure(changed(moving(HERE), flavor=a_flavor()))
+    assert needs_cluster_facts(moving(HERE))
+    assert not needs_cluster_facts(moving(HERE, pod=PodStatus(phase="Pending")))
+    assert not needs_cluster_facts(changed(moving(HERE), flavor=a_flavor()))
 
 
 def home_of(size: str) -> PersistentVolumeClaim:
@@ -113,7 +113,7 @@ def asked_of_home(there: str, wanted: str, *, home_grows: bool, running: bool = 
         home=home_of(there),
         pods=(a_pod(),),
     )
-    assert unsure(seen) is (wanted == "200Gi")
+    assert needs_cluster_facts(seen) is (wanted == "200Gi")
     return decide(changed(seen, around=ClusterFacts(home_grows=home_grows)), SETTINGS, NOW)
 
 
@@ -145,7 +145,7 @@ def test_a_home_that_cannot_grow_is_marked_all_the_same_when_its_server_goes():
     leaving = Observed(
         server=a_server(wanting(persistent_home_size="200Gi"), deleted=NOW.isoformat()), home=home_of("100Gi")
     )
-    assert not unsure(leaving)
+    assert not needs_cluster_facts(leaving)
     assert size_of(decide(leaving, SETTINGS, NOW)) == "100Gi"
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from neorion.devservers.decide import Decision, Observed, ahead, decide, flavors_of
+from neorion.devservers.decide import Decision, Observed, decide, flavors_of, servers_before
 from neorion.devservers.model import (
     AppliedFlavor,
     Condition,
@@ -81,7 +81,7 @@ def test_a_server_that_runs_does_not_move_to_where_there_is_no_room_for_it(nodes
 
 def test_who_stands_on_the_flavor_comes_before_who_is_older():
     young, old = named("young", 9, stands=True), named("old", 0)
-    assert (ahead(young, [old]), ahead(old, [young])) == (0, 1)
+    assert (servers_before(young, [old]), servers_before(old, [young])) == (0, 1)
 
 
 def test_who_runs_on_the_flavor_and_asks_for_another_still_has_it():
@@ -89,12 +89,12 @@ def test_who_runs_on_the_flavor_and_asks_for_another_still_has_it():
     status = replace(STANDING, conditions=())
     one = replace(named("one", 9), spec=elsewhere, status=status)
     assert flavors_of(one) == ("nope", "cpu-small")
-    assert ahead(named("other", 0), [one]) == 1
+    assert servers_before(named("other", 0), [one]) == 1
     assert flavors_of(replace(one, spec=replace(elsewhere, running=False))) == ("nope",)
 
 
 def test_who_is_on_the_way_out_is_in_nobodys_way():
-    assert ahead(named("b", 1), [named("a", deleted=True)]) == 0
+    assert servers_before(named("b", 1), [named("a", deleted=True)]) == 0
 
 
 @given(
@@ -103,5 +103,7 @@ def test_who_is_on_the_way_out_is_in_nobodys_way():
 )
 def test_exactly_as_many_as_are_allowed_are_let_in(servers: list[tuple[int, bool]], most: int):
     fleet = [named(f"s{number}", minute, stands=stands) for number, (minute, stands) in enumerate(servers)]
-    let_in = [one for one in fleet if ahead(one, [other for other in fleet if other is not one]) < most]
+    let_in = [
+        one for one in fleet if servers_before(one, [other for other in fleet if other is not one]) < most
+    ]
     assert len(let_in) == min(most, len(fleet))

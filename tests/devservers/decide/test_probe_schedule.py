@@ -13,7 +13,7 @@ from neorion.devservers.decide import (
     Observed,
     StopServer,
     decide,
-    missed,
+    failed_probe,
     next_look,
 )
 from neorion.devservers.decide.probe_schedule import LOOK_LEAST, LOOK_MOST
@@ -83,13 +83,13 @@ def test_looks_come_for_each_warning_and_the_end(taken: float, next_one: float):
 
 
 def test_who_cannot_be_looked_into_is_tried_later_and_later():
-    lost = missed(None, "mydev-x", CREATED)
+    lost = failed_probe(None, "mydev-x", CREATED)
     waits: list[timedelta] = []
     for _ in range(10):
         found = next_look(seen(lost.look), lost, CREATED)
         assert found is not None
         waits.append(found - lost.taken)
-        lost = missed(lost, "mydev-x", CREATED)
+        lost = failed_probe(lost, "mydev-x", CREATED)
     assert waits == sorted(waits)
     assert (waits[0], waits[-1]) == (2 * LOOK_LEAST, LOOK_MOST)
 
@@ -118,7 +118,7 @@ def test_a_stale_look_neither_warns_nor_stops_nor_wakes():
 
 
 def test_what_cannot_be_seen_is_unknown_and_stops_nothing():
-    lost = missed(None, "mydev-x", CREATED + HOUR).look
+    lost = failed_probe(None, "mydev-x", CREATED + HOUR).look
     assert told(seen(lost), HOUR) == ("Unknown", "NotSeen")
     assert decide(seen(lost), SETTINGS, CREATED + HOUR).edit is None
 

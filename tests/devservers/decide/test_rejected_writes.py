@@ -5,9 +5,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from neorion.devservers.client.server_diagnosis import diagnosis
+from neorion.devservers.client.server_diagnosis import diagnose
 from neorion.devservers.decide import Observed, RevertFlavor, decide, pod_refusal
-from neorion.devservers.decide.running import HELD_AGAIN, UNDO_AFTER
+from neorion.devservers.decide.running import RECHECK_AFTER, UNDO_AFTER
 from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Lifecycle, Phase
 from neorion.devservers.model.kube_types import DeploymentCondition, ServerDeployment, ServerDeploymentStatus
 from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
@@ -70,7 +70,7 @@ def test_what_could_not_be_written_is_told_in_short(told: str, sentence: str, *,
     spec = DevServerSpec(flavor="cpu-small", running=running)
     decision = decide(Observed(a_server(spec), a_flavor(), refused=told), SETTINGS, CREATED)
     # Nobody tells when there is room: it is tried again.
-    assert (decision.status.message, decision.wake) == (sentence, CREATED + HELD_AGAIN)
+    assert (decision.status.message, decision.wake) == (sentence, CREATED + RECHECK_AFTER)
 
 
 def test_a_flavor_whose_pod_is_refused_is_undone():
@@ -113,5 +113,5 @@ def test_a_claim_that_is_missing_is_no_lack_of_room(words: str, told: str):
     pod = a_pod(status=PodStatus(phase="Pending", conditions=(placed,)))
     status = decide(Observed(a_server(QUIET), a_flavor(), a_claim(), pods=(pod,)), SETTINGS, CREATED).status
     assert (status.phase, status.message) == (Phase.PENDING, told)
-    found = diagnosis(a_server(QUIET, status))
+    found = diagnose(a_server(QUIET, status))
     assert (found.sentence, found.hint.partition(";")[0]) == (told, "Make that claim")

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace as changed
 
-from neorion.devservers.decide import Observed, OperatorSettings, decide, doubts_host_key, wants_host_key
+from neorion.devservers.decide import Observed, OperatorSettings, decide, host_key_may_be_gone, wants_host_key
 from neorion.devservers.decide.ssh import MOUNT_PATIENCE
 from neorion.devservers.decide.sshd_injection import TOOLS
 from neorion.devservers.model import ConditionType, DevServerSpec, DevServerStatus, Phase, Port, Ssh
@@ -113,18 +113,18 @@ def test_a_host_key_is_doubted_before_a_start_and_when_a_pod_does_not_begin():
     stopped = changed(body("tools:1"), spec=changed(body("tools:1").spec, replicas=0))
     server = a_server(SPEC, KEYED)
     late = CREATED + MOUNT_PATIENCE
-    assert doubts_host_key(Observed(server, body=stopped), SSH, CREATED)
-    assert not doubts_host_key(Observed(server, body=body("tools:1")), SSH, late)
-    assert not doubts_host_key(Observed(server), SSH, late)
-    assert not doubts_host_key(Observed(a_server(SPEC), body=stopped), SSH, late)
-    assert not doubts_host_key(Observed(server, body=stopped), SETTINGS, late)
+    assert host_key_may_be_gone(Observed(server, body=stopped), SSH, CREATED)
+    assert not host_key_may_be_gone(Observed(server, body=body("tools:1")), SSH, late)
+    assert not host_key_may_be_gone(Observed(server), SSH, late)
+    assert not host_key_may_be_gone(Observed(a_server(SPEC), body=stopped), SSH, late)
+    assert not host_key_may_be_gone(Observed(server, body=stopped), SETTINGS, late)
     resting = a_server(changed(SPEC, running=False), KEYED)
-    assert not doubts_host_key(Observed(resting, body=stopped), SSH, late)
+    assert not host_key_may_be_gone(Observed(resting, body=stopped), SSH, late)
     seen = Observed(server, a_flavor(), a_claim(), body("tools:1"), (waiting(),))
-    assert not doubts_host_key(seen, SSH, late - timedelta(seconds=1))
+    assert not host_key_may_be_gone(seen, SSH, late - timedelta(seconds=1))
     assert decide(seen, SSH, CREATED).wake == late
-    assert doubts_host_key(seen, SSH, late)
-    assert not doubts_host_key(replace(seen, pods=(waiting(begun=True),)), SSH, late)
+    assert host_key_may_be_gone(seen, SSH, late)
+    assert not host_key_may_be_gone(replace(seen, pods=(waiting(begun=True),)), SSH, late)
 
 
 def test_the_host_key_is_remembered_at_work_and_at_rest():

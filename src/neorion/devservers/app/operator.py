@@ -14,7 +14,7 @@ from neorion.devservers.controllers import (
     HomeController,
     Writers,
 )
-from neorion.devservers.controllers.cache import in_use, marked_home, server_key
+from neorion.devservers.controllers.cache import expiring_home, idle_stop_enabled, server_key
 from neorion.devservers.decide import OperatorSettings, flavors_of, pod_refusal
 from neorion.devservers.model.kube_types import DevServerObject, ServerDeployment
 from neorion.devservers.ports import (
@@ -107,7 +107,7 @@ def build(
     servers.watch(mirrors.pods, server_key, begins=False)
 
     homes = Controller("homes", HomeController(mirrors, hands, clock).reconcile, clock, rng, measures)
-    homes.watch(mirrors.claims, marked_home, generation_changed)
+    homes.watch(mirrors.claims, expiring_home, generation_changed)
     homes.watch(mirrors.servers, mirrors.marked_home_of, generation_changed, begins=False)
 
     controllers: list[Controller[Any]] = [servers, homes, alerting]
@@ -115,7 +115,7 @@ def build(
         looks = ActivityController(mirrors, reach.looker, clock, servers.wake, reach.tally)
         looking = Controller("looks", looks.reconcile, clock, rng, measures, LOOKERS)
         # Its status says when it began to run, and how long it may be idle is its own to say.
-        looking.watch(mirrors.servers, in_use, _runs_otherwise)
+        looking.watch(mirrors.servers, idle_stop_enabled, _runs_otherwise)
         controllers.append(looking)
 
     flavors = DefaultFlavors(api, plan.namespace, election)

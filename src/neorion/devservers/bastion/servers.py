@@ -7,7 +7,7 @@ from typing import Final
 import anyio
 from anyio.abc import ByteStream
 
-from neorion.devservers.client import DevServerApi, Progress, until_ready
+from neorion.devservers.client import DevServerApi, Progress, wait_ready
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.ports import RunningServer
 from neorion.keel.base import Deadline, Duration, NotFound, Retry
@@ -44,7 +44,7 @@ class ClusterServers:
             tell(f"{server.name} is stopped. Starting it.")
             await fleet.start(server.name)
         if not found.spec.running or not found.status.ready:
-            found = await until_ready(fleet, server.name, _Steps(tell).show, WAKE_PATIENCE)
+            found = await wait_ready(fleet, server.name, _Steps(tell).show, WAKE_PATIENCE)
         pod = await fleet.pod(server.name)
         host_key = found.status.ssh_host_key or ""
         return RunningServer(server.name, server.namespace, pod.meta.name, pod.status.pod_ip, host_key)

@@ -67,12 +67,12 @@ def cluster_options(function: Callback) -> Callback:
 
 def _completed(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """The names of servers or flavors that a shell offers for what was typed so far."""
-    from neorion.devservers.cli.session import known_names  # noqa: PLC0415 -- only shells that complete ask
+    from neorion.devservers.cli.session import completion_names  # noqa: PLC0415 -- only shells that complete ask
 
     given = ctx.params
     where = ClusterSelector(given.get("namespace") or "", given.get("context") or "", given.get("kubeconfig"))
     flavors = param.name in _FLAVORS
-    return [name for name in known_names(where, flavors=flavors) if name.startswith(begun)]
+    return [name for name in completion_names(where, flavors=flavors) if name.startswith(begun)]
 
 
 name_argument = click.argument("name", metavar="NAME", shell_complete=_completed)

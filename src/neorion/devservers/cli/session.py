@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from neorion.devservers.cli.options import ClusterSelector
-from neorion.devservers.client import DevServerApi, find_place
+from neorion.devservers.client import DevServerApi, resolve_context
 from neorion.keel.base import Duration, Error, Invalid, UnitError
 from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
@@ -16,9 +16,9 @@ T = TypeVar("T")
 _COMPLETED_S: Final = 2.0
 
 
-def ask(out: Output, where: ClusterSelector, question: Callable[[DevServerApi], Awaitable[T]]) -> T:
+def run_with_api(out: Output, where: ClusterSelector, question: Callable[[DevServerApi], Awaitable[T]]) -> T:
     """Runs `question` on the servers of the place that the user means."""
-    place = find_place(where.namespace, where.context, where.kubeconfig, out.env)
+    place = resolve_context(where.namespace, where.context, where.kubeconfig, out.env)
 
     async def converse() -> T:
         async with connect(place.cluster, "devctl") as client:
@@ -33,11 +33,11 @@ def ask(out: Output, where: ClusterSelector, question: Callable[[DevServerApi], 
         raise only_error(group) from None
 
 
-def known_names(where: ClusterSelector, *, flavors: bool) -> list[str]:
+def completion_names(where: ClusterSelector, *, flavors: bool) -> list[str]:
     """For a shell that completes: none where anything is in the way, and none that comes too late."""
 
     async def names() -> list[str]:
-        place = find_place(where.namespace, where.context, where.kubeconfig)
+        place = resolve_context(where.namespace, where.context, where.kubeconfig)
         async with asyncio.timeout(_COMPLETED_S), connect(place.cluster, "devctl") as client:
             fleet = DevServerApi(client, place.namespace, SystemClock())
             return [one.meta.name for one in await (fleet.flavors() if flavors else fleet.servers())]
@@ -48,7 +48,7 @@ def known_names(where: ClusterSelector, *, flavors: bool) -> list[str]:
         return []
 
 
-def patience(text: str) -> Duration:
+def parse_timeout(text: str) -> Duration:
     try:
         return Duration.parse(text)
     except UnitError:

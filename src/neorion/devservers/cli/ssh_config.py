@@ -32,10 +32,10 @@ def ssh_config_command(
     cluster, so that ssh does not ask whether to trust them.
     """
     from neorion.devservers.cli import ssh_hosts  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
     if print_known_hosts:
-        ask(out, where, lambda fleet: ssh_hosts.print_known_hosts(fleet, out))
+        run_with_api(out, where, lambda fleet: ssh_hosts.print_known_hosts(fleet, out))
     else:
         bastion = ssh_hosts.BastionAddress(host, port)
-        ask(out, where, lambda fleet: ssh_hosts.print_config(fleet, out, bastion, known_hosts))
+        run_with_api(out, where, lambda fleet: ssh_hosts.print_config(fleet, out, bastion, known_hosts))

@@ -11,7 +11,7 @@ from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
-    from neorion.devservers.client.api import DevServerApi, when
+    from neorion.devservers.client.api import DevServerApi, event_time
     from neorion.devservers.client.async_client import AsyncDevServer, CreateArgs, KubeSelection
     from neorion.devservers.client.client import DevServer
     from neorion.devservers.client.create_request import CreateRequest
@@ -19,16 +19,23 @@ if TYPE_CHECKING:
     from neorion.devservers.client.extend import Extension, extended
     from neorion.devservers.client.file_copy import SkippedEntry, copy_from, copy_to
     from neorion.devservers.client.flavor_change import FlavorChangePlan, plan_move
-    from neorion.devservers.client.kube_context import KubeContext, find_place, user_name
-    from neorion.devservers.client.pod_access import CONTAINER, container, forwarded, logs_of, open_in, run_in
-    from neorion.devservers.client.server_diagnosis import STOPS, Diagnosis, diagnosis, ends
-    from neorion.devservers.client.ssh import SshLogin, find_way, run_ssh
+    from neorion.devservers.client.kube_context import KubeContext, resolve_context, user_name
+    from neorion.devservers.client.pod_access import (
+        CONTAINER,
+        container,
+        exec_run,
+        exec_stream,
+        pod_logs,
+        port_forward,
+    )
+    from neorion.devservers.client.server_diagnosis import STOPS, Diagnosis, diagnose, stop_conditions
+    from neorion.devservers.client.ssh import SshLogin, find_ssh_login, run_ssh
     from neorion.devservers.client.wait import (
         PATIENCE,
         Progress,
-        until_gone,
-        until_ready,
         until_stopped,
+        wait_deleted,
+        wait_ready,
     )
 
 __all__ = [
@@ -52,29 +59,29 @@ __all__ = [
     "container",
     "copy_from",
     "copy_to",
-    "diagnosis",
-    "ends",
+    "diagnose",
+    "event_time",
+    "exec_run",
+    "exec_stream",
     "extended",
-    "find_place",
-    "find_way",
-    "forwarded",
+    "find_ssh_login",
     "is_observed",
     "is_ready",
-    "logs_of",
     "obstacle",
-    "open_in",
     "own_namespace",
     "parse_span",
     "plan_move",
-    "run_in",
+    "pod_logs",
+    "port_forward",
+    "resolve_context",
     "run_ssh",
     "span_text",
     "steps",
-    "until_gone",
-    "until_ready",
+    "stop_conditions",
     "until_stopped",
     "user_name",
-    "when",
+    "wait_deleted",
+    "wait_ready",
 ]
 
 __getattr__ = lazy_exports(
@@ -96,22 +103,22 @@ __getattr__ = lazy_exports(
         ),
         "api": (
             "DevServerApi",
-            "when",
+            "event_time",
         ),
         "wait": (
             "PATIENCE",
             "Progress",
-            "until_gone",
-            "until_ready",
+            "wait_deleted",
+            "wait_ready",
             "until_stopped",
         ),
         "pod_access": (
             "CONTAINER",
             "container",
-            "forwarded",
-            "logs_of",
-            "open_in",
-            "run_in",
+            "port_forward",
+            "pod_logs",
+            "exec_stream",
+            "exec_run",
         ),
         "flavor_change": (
             "FlavorChangePlan",
@@ -119,7 +126,7 @@ __getattr__ = lazy_exports(
         ),
         "kube_context": (
             "KubeContext",
-            "find_place",
+            "resolve_context",
             "user_name",
         ),
         "durations": (
@@ -128,15 +135,15 @@ __getattr__ = lazy_exports(
         ),
         "ssh": (
             "SshLogin",
-            "find_way",
+            "find_ssh_login",
             "run_ssh",
         ),
         "client": ("DevServer",),
         "server_diagnosis": (
             "STOPS",
             "Diagnosis",
-            "diagnosis",
-            "ends",
+            "diagnose",
+            "stop_conditions",
         ),
         "create_request": ("CreateRequest",),
     },

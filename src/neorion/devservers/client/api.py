@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from neorion.devservers.client.durations import parse_span, span_text
 from neorion.devservers.client.progress import obstacle
-from neorion.devservers.client.server_diagnosis import Diagnosis, diagnosis
+from neorion.devservers.client.server_diagnosis import Diagnosis, diagnose
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
 from neorion.devservers.model import GROUP
 from neorion.devservers.model.field_types import span
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, DevServerFlavor, DevServerObject
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, DevServerFlavor, DevServerObject
 from neorion.devservers.model.tenancy import user_of
 from neorion.keel.base import Conflict, Deadline, Duration, Id, NotFound, QuotaExceeded, Retry, did_you_mean
 from neorion.keel.clock import Clock, SystemIds
@@ -68,8 +68,8 @@ class DevServerApi:
         return datetime.fromtimestamp(self.clock.now().ns // 1_000_000_000, UTC)
 
     async def flavors(self) -> list[DevServerFlavor]:
-        with explained(self.namespace):
-            found = await self.client.list(FLAVORS)
+        with map_errors(self.namespace):
+            found = await self.client.list(DEVSERVERFLAVORS)
         return sorted(found.items, key=lambda one: one.meta.name)
 
     async def flavor(self, name: str = "") -> DevServerFlavor:
@@ -97,19 +97,19 @@ class DevServerApi:
         return known.get(server.spec.flavor)
 
     async def servers(self) -> list[DevServerObject]:
-        with explained(self.namespace):
-            found = await self.client.list(SERVERS, self.namespace)
+        with map_errors(self.namespace):
+            found = await self.client.list(DEVSERVERS, self.namespace)
         return sorted(found.items, key=lambda one: one.meta.name)
 
     async def everybodys(self) -> Sequence[DevServerObject]:
         """The servers of all namespaces, for who may see them."""
-        with explained(self.namespace):
-            return (await self.client.list(SERVERS)).items
+        with map_errors(self.namespace):
+            return (await self.client.list(DEVSERVERS)).items
 
     async def server(self, name: str) -> DevServerObject:
         try:
-            with explained(self.namespace):
-                return await self.client.get(SERVERS, name, self.namespace)
+            with map_errors(self.namespace):
+                return await self.client.get(DEVSERVERS, name, self.namespace)
         except NotFound as error:
             if error.code != "kube.not_found":
                 raise
@@ -161,8 +161,8 @@ class DevServerApi:
     async def _make(self, marked: dict[str, Any], mark: str) -> DevServerObject:
         name = marked["metadata"]["name"]
         try:
-            with explained(self.namespace):
-                return await self.client.create(SERVERS, marked)
+            with map_errors(self.namespace):
+                return await self.client.create(DEVSERVERS, marked)
         except AlreadyExists:
             if (made := await self._made(name, mark)) is not None:
                 return made
@@ -171,7 +171,7 @@ class DevServerApi:
     async def _made(self, name: str, mark: str) -> DevServerObject | None:
         """The server that a request with this mark has made; None where there is none of that name."""
         try:
-            found = await self.client.get(SERVERS, name, self.namespace)
+            found = await self.client.get(DEVSERVERS, name, self.namespace)
         except NotFound:
             return None
         if found.meta.annotations.get(_ASKED) == mark:
@@ -185,7 +185,7 @@ class DevServerApi:
     async def delete(self, name: str) -> None:
         """The server goes; its home stays for its retention."""
         server = await self.server(name)
-        await self.client.delete(SERVERS, server.meta.name, self.namespace)
+        await self.client.delete(DEVSERVERS, server.meta.name, self.namespace)
 
     async def start(self, name: str, by: timedelta | None = None) -> DevServerObject:
         """`by` is how long it runs from this and every later start, whatever end it had; without it, it keeps the end it has."""
@@ -232,7 +232,7 @@ class DevServerApi:
             pod for pod in await self.pods(name) if pod.meta.deleted is None and pod.status.phase == "Running"
         ]
         if not standing:
-            found = diagnosis(server)
+            found = diagnose(server)
             sentence = f"{name} has no machine at the moment." if found.well else found.sentence
             raise Conflict("devservers.not_running", sentence, hint=found.hint or f"devctl doctor {name}")
         return max(standing, key=lambda pod: (pod.meta.created or "", pod.meta.name))
@@ -241,7 +241,7 @@ class DevServerApi:
         """What was told of a server and everything it is made of, the oldest first."""
         found = await self.client.list(EVENT, self.namespace)
         about = [one for one in found.items if _is_about(one, name)]
-        return sorted(about, key=when)
+        return sorted(about, key=event_time)
 
     async def warning(self, server: DevServerObject) -> str:
         """The newest complaint of anybody about a server since it was last started; "" when there is none."""
@@ -257,17 +257,17 @@ class DevServerApi:
 
     async def diagnosed(self, server: DevServerObject) -> Diagnosis:
         """Why it is as it is. Events are read only where the status alone does not say it."""
-        found = diagnosis(server)
+        found = diagnose(server)
         if found.well or not server.spec.running or obstacle(server):
             return found
-        return diagnosis(server, await self.warning(server))
+        return diagnose(server, await self.warning(server))
 
     async def versions(self, name: str) -> AsyncGenerator[DevServerObject | None]:
         """A server as it is and as it changes; None while there is none. Never ends by itself."""
         while True:
             try:
                 async with self.client.watch(
-                    SERVERS, self.namespace, Selector(fields=f"metadata.name={name}")
+                    DEVSERVERS, self.namespace, Selector(fields=f"metadata.name={name}")
                 ) as events:
                     there = False
                     async for event in events:
@@ -320,16 +320,16 @@ class DevServerApi:
         return await self._patch(server, {"metadata": {"annotations": {STOPPED_BECAUSE: None}}, "spec": spec})
 
     async def _patch(self, server: DevServerObject, body: dict[str, Any]) -> DevServerObject:
-        return await self.client.patch(SERVERS, server.meta.name, MergePatch(body), self.namespace)
+        return await self.client.patch(DEVSERVERS, server.meta.name, MergePatch(body), self.namespace)
 
 
 def _is_younger(event: Event, since: datetime | None) -> bool:
     """In whole seconds, as a status tells its times. What has no time counts."""
-    told = when(event)
+    told = event_time(event)
     return since is None or not told or datetime.fromisoformat(told).replace(microsecond=0) >= since
 
 
-def when(event: Event) -> str:
+def event_time(event: Event) -> str:
     """The time an event was last seen, as the API writes it."""
     return (event.series.last_observed_time if event.series else event.event_time) or event.meta.created or ""
 
@@ -354,7 +354,7 @@ def _check_time(flavor: DevServerFlavor, asked: timedelta) -> None:
 
 
 @contextmanager
-def explained(namespace: str) -> Generator[None]:
+def map_errors(namespace: str) -> Generator[None]:
     """Two things go wrong before the first server: nothing is installed, or the namespace is not there."""
     try:
         yield

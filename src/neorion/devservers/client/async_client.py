@@ -15,9 +15,9 @@ from neorion.devservers.client.api import DevServerApi
 from neorion.devservers.client.create_request import CreateRequest
 from neorion.devservers.client.durations import parse_span
 from neorion.devservers.client.flavor_change import plan_move
-from neorion.devservers.client.kube_context import KubeContext, find_place
+from neorion.devservers.client.kube_context import KubeContext, resolve_context
 from neorion.devservers.client.server_diagnosis import Diagnosis
-from neorion.devservers.client.wait import PATIENCE, until_gone, until_ready, until_stopped
+from neorion.devservers.client.wait import PATIENCE, until_stopped, wait_deleted, wait_ready
 from neorion.devservers.decide import accrued
 from neorion.devservers.model import Cost, DevServerStatus
 from neorion.keel.base import Duration, NotFound
@@ -74,7 +74,9 @@ class AsyncDevServer:
 
     @classmethod
     def create(cls, name: str, *, keep: bool = False, **wanted: Unpack[CreateArgs]) -> Self:
-        place = find_place(wanted.get("namespace", ""), wanted.get("context", ""), wanted.get("kubeconfig"))
+        place = resolve_context(
+            wanted.get("namespace", ""), wanted.get("context", ""), wanted.get("kubeconfig")
+        )
         wish = CreateRequest(
             name=name,
             flavor=wanted.get("flavor", ""),
@@ -89,7 +91,7 @@ class AsyncDevServer:
 
     @classmethod
     def get(cls, name: str, **where: Unpack[KubeSelection]) -> Self:
-        return cls(name, find_place(**where))
+        return cls(name, resolve_context(**where))
 
     @property
     def fleet(self) -> DevServerApi:
@@ -105,7 +107,7 @@ class AsyncDevServer:
                 await self._fleet.server(self.name)
             else:
                 await self._make(self._fleet, await self._fleet.checked(self._wish))
-                await until_ready(self._fleet, self.name)
+                await wait_ready(self._fleet, self.name)
         except BaseException:
             await self._stack.aclose()
             raise
@@ -135,11 +137,11 @@ class AsyncDevServer:
 
     async def wait(self, patience: Duration = PATIENCE) -> None:
         """Until it can be used."""
-        await until_ready(self.fleet, self.name, patience=patience)
+        await wait_ready(self.fleet, self.name, patience=patience)
 
     async def exec(self, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
         """Runs a command to its end; its exit code is in what comes back. A text is for the shell, a list a program and its arguments."""
-        return await pod_access.run_in(self.fleet, self.name, command, stdin)
+        return await pod_access.exec_run(self.fleet, self.name, command, stdin)
 
     async def start(self, time: str = "") -> None:
         await self.fleet.start(self.name, parse_span(time) if time else None)
@@ -159,13 +161,13 @@ class AsyncDevServer:
         move = await plan_move(self.fleet, self.name, flavor)
         await self.fleet.set_flavor(move.server, move.flavor.meta.name)
         if move.server.spec.running:
-            await until_ready(self.fleet, self.name, flavor=move.flavor.meta.name)
+            await wait_ready(self.fleet, self.name, flavor=move.flavor.meta.name)
 
     async def delete(self) -> None:
         """Now, and not first at the end of the block."""
         self._keep = True
         await self.fleet.delete(self.name)
-        await until_gone(self.fleet, self.name)
+        await wait_deleted(self.fleet, self.name)
 
     async def _make(self, fleet: DevServerApi, manifest: dict[str, Any]) -> None:
         """To its end, even when the block was cancelled: without an answer nobody would know what there is to delete."""
@@ -196,7 +198,7 @@ class AsyncDevServer:
             await self.fleet.delete(self.name)
 
     def logs(self, *, follow: bool = False, tail: int | None = None) -> AsyncGenerator[bytes]:
-        return pod_access.logs_of(self.fleet, self.name, PodLogOptions(follow=follow, tail_lines=tail))
+        return pod_access.pod_logs(self.fleet, self.name, PodLogOptions(follow=follow, tail_lines=tail))
 
     async def copy_to(self, source: str | Path, target: str) -> None:
         await file_copy.copy_to(self.fleet, self.name, Path(source), target)
@@ -207,4 +209,4 @@ class AsyncDevServer:
 
     def forward(self, port: int, local: int = 0) -> AbstractAsyncContextManager[int]:
         """While the block lasts, a port of this machine leads to the server's; it is given."""
-        return pod_access.forwarded(self.fleet, self.name, port, ("127.0.0.1", local))
+        return pod_access.port_forward(self.fleet, self.name, port, ("127.0.0.1", local))

@@ -11,7 +11,7 @@ from anyio import to_thread
 from msgspec import Struct
 
 from neorion.devservers.client.api import DevServerApi
-from neorion.devservers.client.pod_access import container, open_in
+from neorion.devservers.client.pod_access import container, exec_stream
 from neorion.keel.base import Invalid, NotFound, Terminal
 from neorion.keel.kube.streams import ContainerRef, ExecSession, OutputStream, execute, run
 from neorion.keel.run import only_error
@@ -168,7 +168,7 @@ async def _unpack_there(fleet: DevServerApi, where: ContainerRef, folder: str, a
     complaint = bytearray()
     # tar ends with the archive, cat with the input: what is sent to a pod whose command has ended breaks the connection.
     script = 'mkdir -p -- "$1" && tar -xf - --no-same-owner -C "$1" && cat > /dev/null'
-    async with open_in(fleet.client, where, ["/bin/sh", "-c", script, "cp", folder]) as process:
+    async with exec_stream(fleet.client, where, ["/bin/sh", "-c", script, "cp", folder]) as process:
         try:
             # Side by side: tar would wait for us to hear what it complains of, and we for it to take more.
             async with anyio.create_task_group() as group:

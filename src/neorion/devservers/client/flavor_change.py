@@ -5,7 +5,12 @@ from msgspec import Struct
 from neorion.devservers.client.api import DevServerApi
 from neorion.devservers.decide import Observed
 from neorion.devservers.decide.resize import ResizeMode
-from neorion.devservers.model.kube_types import BODIES, DevServerFlavor, DevServerObject, ServerDeployment
+from neorion.devservers.model.kube_types import (
+    DEPLOYMENTS,
+    DevServerFlavor,
+    DevServerObject,
+    ServerDeployment,
+)
 from neorion.keel.base import Conflict, NotFound
 
 
@@ -49,6 +54,6 @@ async def plan_move(fleet: DevServerApi, name: str, flavor: str) -> FlavorChange
 
 async def _body(fleet: DevServerApi, name: str) -> ServerDeployment | None:
     try:
-        return await fleet.client.get(BODIES, name, fleet.namespace)
+        return await fleet.client.get(DEPLOYMENTS, name, fleet.namespace)
     except NotFound:
         return None

@@ -11,7 +11,7 @@ from neorion.keel.base import Invalid, is_name
 from neorion.keel.kube.client import ClusterConfig, find_cluster
 
 # What Kubernetes says where nobody chose: no place for a person's own servers.
-_NOBODYS = "default"
+_DEFAULT_NAMESPACE = "default"
 
 
 class KubeContext(Struct, frozen=True):
@@ -21,7 +21,7 @@ class KubeContext(Struct, frozen=True):
     namespace: str
 
 
-def find_place(
+def resolve_context(
     namespace: str = "",
     context: str = "",
     kubeconfig: Path | None = None,
@@ -35,7 +35,7 @@ def find_place(
             hint="Use small letters, digits and hyphens.",
         )
     cluster = find_cluster(kubeconfig, context, environ)
-    chosen = cluster.namespace if cluster.namespace != _NOBODYS else ""
+    chosen = cluster.namespace if cluster.namespace != _DEFAULT_NAMESPACE else ""
     return KubeContext(cluster, namespace or chosen or own_namespace(user_name(environ)))
 
 

@@ -9,7 +9,7 @@ from anyio.abc import TaskStatus
 
 from neorion.devservers.client.api import AGAIN, DevServerApi
 from neorion.devservers.client.progress import obstacle
-from neorion.devservers.client.server_diagnosis import down
+from neorion.devservers.client.server_diagnosis import diagnose_stopped
 from neorion.keel.base import Conflict, Invalid, NotFound, Retry
 from neorion.keel.kube import PodLogOptions
 from neorion.keel.kube.client import Client
@@ -40,7 +40,7 @@ async def container(fleet: DevServerApi, name: str) -> ContainerRef:
 async def _running(fleet: DevServerApi, name: str) -> Pod:
     pod = await fleet.pod(name)
     for status in pod.status.containers:
-        found = down(name, status) if status.name == CONTAINER else None
+        found = diagnose_stopped(name, status) if status.name == CONTAINER else None
         if found is not None:
             # The operator knows more of it, as soon as it has heard.
             told = obstacle(await fleet.server(name))
@@ -48,7 +48,7 @@ async def _running(fleet: DevServerApi, name: str) -> Pod:
     return pod
 
 
-async def run_in(fleet: DevServerApi, name: str, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
+async def exec_run(fleet: DevServerApi, name: str, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
     """Runs a command to its end. A text is for the shell, a list a program and its arguments."""
     if not command:
         raise Invalid("devservers.command", "There is no command to run.", hint='Give one, such as "ls -l".')
@@ -56,14 +56,14 @@ async def run_in(fleet: DevServerApi, name: str, command: Sequence[str], stdin: 
     return await run(fleet.client, await container(fleet, name), argv, stdin)
 
 
-def open_in(
+def exec_stream(
     client: Client, where: ContainerRef, command: Sequence[str], *, tty: bool = False
 ) -> AbstractAsyncContextManager[ExecSession]:
     """A command under way, with its input open."""
     return execute(client, where, command, stdin=True, tty=tty)
 
 
-async def logs_of(fleet: DevServerApi, name: str, request: PodLogOptions) -> AsyncGenerator[bytes]:
+async def pod_logs(fleet: DevServerApi, name: str, request: PodLogOptions) -> AsyncGenerator[bytes]:
     # Also of one that is down: its last words are what somebody wants to read then.
     pod = await fleet.pod(name)
     asked = PodLogOptions(
@@ -82,7 +82,7 @@ async def logs_of(fleet: DevServerApi, name: str, request: PodLogOptions) -> Asy
 
 
 @asynccontextmanager
-async def forwarded(
+async def port_forward(
     fleet: DevServerApi,
     name: str,
     port: int,

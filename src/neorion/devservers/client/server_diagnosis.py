@@ -56,7 +56,7 @@ class Diagnosis(Struct, frozen=True):
     hint: str = ""
 
 
-def diagnosis(server: DevServerObject, warning: str = "") -> Diagnosis:
+def diagnose(server: DevServerObject, warning: str = "") -> Diagnosis:
     """`warning` is the newest complaint among the events of its objects; it counts where the status names nothing."""
     name = server.meta.name
     if server.meta.deleted is not None:
@@ -70,7 +70,7 @@ def diagnosis(server: DevServerObject, warning: str = "") -> Diagnosis:
     return _at_work(server, warning) if server.spec.running else _at_rest(server)
 
 
-def down(name: str, container: "ContainerStatus") -> Diagnosis | None:
+def diagnose_stopped(name: str, container: "ContainerStatus") -> Diagnosis | None:
     """Why nobody can get into a server whose machine is there; None where it runs."""
     if container.state.running is not None:
         return None
@@ -85,7 +85,9 @@ def down(name: str, container: "ContainerStatus") -> Diagnosis | None:
     )
 
 
-def ends(server: DevServerObject, flavor: DevServerFlavor | None, now: datetime) -> tuple[str, ...]:
+def stop_conditions(
+    server: DevServerObject, flavor: DevServerFlavor | None, now: datetime
+) -> tuple[str, ...]:
     """Everything that would stop the server, the nearest first where that is known."""
     from neorion.devservers.decide import expiry  # noqa: PLC0415 -- it brings cron and time zones along
 
@@ -112,12 +114,12 @@ def _at_work(server: DevServerObject, warning: str) -> Diagnosis:
     if server.status.ready:
         # As where another flavor is asked for than it can get: it runs, and not as its user wants.
         return (
-            Diagnosis(False, f"{name} runs. {found}", _cure(server))
+            Diagnosis(False, f"{name} runs. {found}", _hint(server))
             if found
             else Diagnosis(True, f"{name} runs.")
         )
     if found:
-        return Diagnosis(False, found, _cure(server))
+        return Diagnosis(False, found, _hint(server))
     hint = f"devctl events {name}"
     return Diagnosis(False, warning or f"{name} is on its way: {_next_step(server)}.", hint)
 
@@ -126,7 +128,7 @@ def _at_rest(server: DevServerObject) -> Diagnosis:
     name, status = server.meta.name, server.status
     if status.phase is Phase.STOPPING:
         if status.message:
-            return Diagnosis(False, f"{name} is stopping. {status.message}", _cure(server))
+            return Diagnosis(False, f"{name} is stopping. {status.message}", _hint(server))
         return Diagnosis(False, f"{name} is stopping.", f"devctl start {name}, once it has stopped.")
     why = STOPPED[status.stop_reason or StopReason.ASKED]
     return Diagnosis(False, f"{name} is stopped: {why}.", f"devctl start {name}")
@@ -139,7 +141,7 @@ def _after_rest(server: DevServerObject, now: datetime) -> tuple[str, ...]:
     return (f"It is stopped. {_when(gone, now)}: the server is deleted; its home is kept for its retention.",)
 
 
-def _cure(server: DevServerObject) -> str:
+def _hint(server: DevServerObject) -> str:
     for told in (
         condition_of(server, kind)
         for kind in (*_STEPS, ConditionType.QUOTA, ConditionType.READY, ConditionType.SSH)
@@ -148,11 +150,11 @@ def _cure(server: DevServerObject) -> str:
             return _CURES[told.reason].format(name=server.meta.name)
     standing = server.status.flavor.applied if server.status.flavor else server.spec.flavor
     if server.status.ready and standing != server.spec.flavor:
-        return wish_back(server.meta.name, standing)
+        return revert_hint(server.meta.name, standing)
     return f"devctl events {server.meta.name}"
 
 
-def wish_back(name: str, standing: str) -> str:
+def revert_hint(name: str, standing: str) -> str:
     """What to do about a flavor that a server does not get."""
     return f"It moves once that is mended; to take the wish back: devctl update {name} --flavor {standing}"
 

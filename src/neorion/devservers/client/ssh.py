@@ -9,7 +9,7 @@ import anyio
 from msgspec import Struct
 
 from neorion.devservers.client.api import DevServerApi
-from neorion.devservers.client.pod_access import forwarded
+from neorion.devservers.client.pod_access import port_forward
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.model.kube_types import DevServerObject
 
@@ -40,23 +40,23 @@ class SshLogin(Struct, frozen=True):
         return ["ssh", *given, "-p", str(port), f"{USER}@127.0.0.1"]
 
 
-def find_way(server: DevServerObject, folder: Path) -> SshLogin | None:
+def find_ssh_login(server: DevServerObject, folder: Path) -> SshLogin | None:
     """None where the server has no SSH, or none of the keys in `folder` (a user's `~/.ssh`) fits it."""
     status, known = server.status, server.spec.ssh
     if status.ssh_endpoint is None or status.ssh_host_key is None or known is None or not shutil.which("ssh"):
         return None
-    identity = fitting_key(known.public_keys, folder)
+    identity = matching_private_key(known.public_keys, folder)
     host = f"{server.meta.name}.{server.meta.namespace}"
     return SshLogin(server.meta.name, host, status.ssh_host_key, identity) if identity else None
 
 
-def fitting_key(let_in: Iterable[str], folder: Path) -> Path | None:
+def matching_private_key(let_in: Iterable[str], folder: Path) -> Path | None:
     """The private key beside a public one that is let in."""
-    wanted = {_essence(line) for line in let_in}
+    wanted = {_key_material(line) for line in let_in}
     for public in sorted(folder.glob("*.pub")):
         private = public.with_suffix("")
         try:
-            fits = _essence(public.read_text()) in wanted and private.is_file()
+            fits = _key_material(public.read_text()) in wanted and private.is_file()
         except (OSError, UnicodeDecodeError):
             continue
         if fits:
@@ -69,12 +69,12 @@ async def run_ssh(fleet: DevServerApi, way: SshLogin) -> int:
     with tempfile.TemporaryDirectory(prefix="devctl-") as folder:
         known_hosts = Path(folder) / "known_hosts"
         known_hosts.write_text(f"{way.host} {way.host_key}\n")
-        async with forwarded(fleet, way.name, SSH_PORT) as port:
+        async with port_forward(fleet, way.name, SSH_PORT) as port:
             command = way.command(port, known_hosts)
             async with await anyio.open_process(command, stdin=None, stdout=None, stderr=None) as process:
                 return await process.wait()
 
 
-def _essence(line: str) -> tuple[str, ...]:
+def _key_material(line: str) -> tuple[str, ...]:
     """A key without its comment."""
     return tuple(line.split()[:2])

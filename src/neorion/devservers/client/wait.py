@@ -16,7 +16,7 @@ from neorion.devservers.client.progress import (
     obstacle,
     steps,
 )
-from neorion.devservers.client.server_diagnosis import Diagnosis, diagnosis, wish_back
+from neorion.devservers.client.server_diagnosis import Diagnosis, diagnose, revert_hint
 from neorion.devservers.model import ConditionType, Phase
 from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Conflict, Deadline, Duration, Error, NoCapacity, NotFound, Terminal
@@ -34,16 +34,20 @@ class Progress(Struct, frozen=True):
 
 Tell = Callable[[Progress], None]
 # Between two looks at what was said: somebody who waits has read the last line by then.
-LISTEN = Duration.of(seconds=5)
+EVENT_POLL = Duration.of(seconds=5)
 
 
-def hush(progress: Progress) -> None:
+def ignore_progress(progress: Progress) -> None:
     """For who does not look on."""
     del progress
 
 
-async def until_ready(
-    fleet: DevServerApi, name: str, tell: Tell = hush, patience: Duration = PATIENCE, flavor: str = ""
+async def wait_ready(
+    fleet: DevServerApi,
+    name: str,
+    tell: Tell = ignore_progress,
+    patience: Duration = PATIENCE,
+    flavor: str = "",
 ) -> DevServerObject:
     """Returns when the server can be used. Raises what stands in the way of that; the server stays either way.
 
@@ -83,8 +87,8 @@ class _ReadyWait:
         try:
             async with aclosing(self._fleet.versions(self._name)) as versions:
                 async for self.last in versions:
-                    server = _still_there(self.last, self._name)
-                    _still_hopeful(server, self._flavor)
+                    server = _require_exists(self.last, self._name)
+                    _raise_if_failed(server, self._flavor)
                     there = _on(server, self._flavor)
                     # A machine that is ready before the change is done is the one that goes.
                     self._tell(
@@ -102,12 +106,12 @@ class _ReadyWait:
         try:
             return await self._fleet.diagnosed(self.last)
         except Error:
-            return diagnosis(self.last)
+            return diagnose(self.last)
 
     async def listen(self) -> None:
         """Of what only Events tell, as of a volume that cannot be attached, the status knows nothing."""
         while True:
-            await self._fleet.clock.sleep(LISTEN)
+            await self._fleet.clock.sleep(EVENT_POLL)
             server = self.last
             if server is None or server.status.ready or obstacle(server):
                 continue
@@ -117,7 +121,7 @@ class _ReadyWait:
                     self._tell(Progress(steps(server), complaint))
 
 
-async def until_gone(fleet: DevServerApi, name: str, patience: Duration = PATIENCE) -> None:
+async def wait_deleted(fleet: DevServerApi, name: str, patience: Duration = PATIENCE) -> None:
     """Returns when the server is deleted and nothing but its home is left."""
     with anyio.move_on_after(patience.seconds):
         async with aclosing(fleet.versions(name)) as versions:
@@ -133,7 +137,7 @@ async def until_stopped(fleet: DevServerApi, name: str, patience: Duration = PAT
     with anyio.move_on_after(patience.seconds):
         async with aclosing(fleet.versions(name)) as versions:
             async for last in versions:
-                server = _still_there(last, name)
+                server = _require_exists(last, name)
                 if is_observed(server) and server.status.phase in {Phase.STOPPED, Phase.EXPIRED}:
                     return server
     raise Deadline(
@@ -141,7 +145,7 @@ async def until_stopped(fleet: DevServerApi, name: str, patience: Duration = PAT
     )
 
 
-def _still_there(server: DevServerObject | None, name: str) -> DevServerObject:
+def _require_exists(server: DevServerObject | None, name: str) -> DevServerObject:
     if server is None or server.meta.deleted is not None:
         raise NotFound(
             "devservers.deleted", f"{name} was deleted.", hint=f"Make it again: devctl create {name}"
@@ -149,10 +153,10 @@ def _still_there(server: DevServerObject | None, name: str) -> DevServerObject:
     return server
 
 
-def _still_hopeful(server: DevServerObject, flavor: str) -> None:
+def _raise_if_failed(server: DevServerObject, flavor: str) -> None:
     name = server.meta.name
     if is_refused(server) or (is_observed(server) and server.status.phase is Phase.FAILED):
-        found = diagnosis(server)
+        found = diagnose(server)
         raise Terminal("devservers.failed", found.sentence, hint=found.hint or f"devctl events {name}")
     if not server.spec.running:
         raise Conflict("devservers.stopped", f"{name} was stopped meanwhile.", hint=f"devctl start {name}")
@@ -169,7 +173,7 @@ def _still_hopeful(server: DevServerObject, flavor: str) -> None:
         raise NoCapacity(
             "devservers.held",
             told.message,
-            hint=wish_back(name, before),
+            hint=revert_hint(name, before),
             scope=flavor,
         )
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from neorion.devservers.controllers.cache import ClusterCache
-from neorion.devservers.controllers.devserver import moment, until
-from neorion.devservers.decide import ActivityHistory, follow, missed, next_look, read
+from neorion.devservers.controllers.devserver import requeue_after, to_datetime
+from neorion.devservers.decide import ActivityHistory, failed_probe, next_history, next_look, read
 from neorion.devservers.ports import UNTALLIED, ActivityProber, OperatorMetrics
 from neorion.keel.base import Duration, Error
 from neorion.keel.clock import Clock
@@ -39,7 +39,7 @@ class ActivityController:
         self._tally = tally
 
     async def reconcile(self, key: ObjectKey) -> Duration | None:
-        now = moment(self._clock.now())
+        now = to_datetime(self._clock.now())
         due, pod = self._due(key, now)
         if due is None or pod is None:
             self._mirrors.sights.pop(key, None)
@@ -47,9 +47,9 @@ class ActivityController:
         if due <= now:
             self._mirrors.sights[key] = await self._look(self._mirrors.sights.get(key), pod)
             self._tell(key)
-            now = moment(self._clock.now())
+            now = to_datetime(self._clock.now())
             due, _ = self._due(key, now)
-        return until(due, now)
+        return requeue_after(due, now)
 
     def _due(self, key: ObjectKey, now: datetime) -> tuple[datetime | None, ObjectKey | None]:
         """When to look, and into which pod."""
@@ -66,7 +66,7 @@ class ActivityController:
             log.warning("server not looked into", pod=str(pod), error=str(error))
             reading = None
         self._tally.looked(well=reading is not None)
-        taken = moment(self._clock.now())
+        taken = to_datetime(self._clock.now())
         if reading is None:
-            return missed(before, pod.name, taken)
-        return follow(before, pod.name, reading, taken)
+            return failed_probe(before, pod.name, taken)
+        return next_history(before, pod.name, reading, taken)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from neorion.devservers.controllers.cache import ClusterCache
-from neorion.devservers.controllers.devserver import moment
+from neorion.devservers.controllers.devserver import to_datetime
 from neorion.devservers.model import Alert
 from neorion.devservers.ports import UNTALLIED, AlertHook, OperatorMetrics, TerminalNotifier
 from neorion.keel.base import Error
@@ -69,7 +69,7 @@ class AlertController:
 
     async def reconcile(self, errand: AlertDelivery) -> None:
         alert = errand.alert
-        if alert.stops <= moment(self._clock.now()):
+        if alert.stops <= to_datetime(self._clock.now()):
             return
         try:
             if errand.way is AlertChannel.TERMINALS:

@@ -11,13 +11,19 @@ from neorion.devservers.decide import (
     ActivityHistory,
     Manifest,
     Observed,
-    ahead,
     flavors_of,
     home_name,
-    most,
+    max_per_user,
+    servers_before,
 )
 from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS
-from neorion.devservers.model.kube_types import BODIES, FLAVORS, SERVERS, DevServerFlavor, DevServerObject
+from neorion.devservers.model.kube_types import (
+    DEPLOYMENTS,
+    DEVSERVERFLAVORS,
+    DEVSERVERS,
+    DevServerFlavor,
+    DevServerObject,
+)
 from neorion.devservers.model.tenancy import USER_KEYS
 from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector
 from neorion.keel.kube.control import Informer, InformerFactory
@@ -31,10 +37,10 @@ class ClusterCache:
 
     def __init__(self, informers: InformerFactory, scope: str = "") -> None:
         # Whoever finds no server asks whether there is one that cannot be read: `Homes` does.
-        self.servers = informers.of(SERVERS, scope, packed=True, gaps=True)
-        self.flavors = informers.of(FLAVORS)
+        self.servers = informers.of(DEVSERVERS, scope, packed=True, gaps=True)
+        self.flavors = informers.of(DEVSERVERFLAVORS)
         self.claims = informers.of(CLAIM, scope, Selector(labels=HOME_LABEL), packed=True)
-        self.bodies = informers.of(BODIES, scope, OURS, packed=True)
+        self.bodies = informers.of(DEPLOYMENTS, scope, OURS, packed=True)
         self.pods = informers.of(POD, scope, OURS, packed=True)
         self.services = informers.of(SERVICE, scope, OURS, packed=True)
         self.scripts = informers.of(CONFIG_MAP, scope, Selector(labels=SCRIPTS_LABEL))
@@ -60,7 +66,7 @@ class ClusterCache:
             body=self.bodies.get(key),
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
-            ahead=ahead(server, self._rivals(server, asked)),
+            ahead=servers_before(server, self._rivals(server, asked)),
             user_keys=self._keys_of_user(key.namespace),
             standing=next((self.flavors.get(ObjectKey("", other)) for other in others), None),
         )
@@ -87,7 +93,7 @@ class ClusterCache:
 
     def marked_home_of(self, server: DevServerObject) -> Iterable[ObjectKey]:
         home = self.claims.get(ObjectKey(server.meta.namespace, home_name(server.meta.name)))
-        return marked_home(home) if home is not None else ()
+        return expiring_home(home) if home is not None else ()
 
     def behind(self, server: DevServerObject) -> Iterable[ObjectKey]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
@@ -95,18 +101,18 @@ class ClusterCache:
 
     def _rivals(self, server: DevServerObject, flavor: str) -> Iterable[DevServerObject]:
         """Nobody is counted where nothing is rationed: there may be thousands."""
-        if most(self.flavors.get(ObjectKey("", flavor))) is None:
+        if max_per_user(self.flavors.get(ObjectKey("", flavor))) is None:
             return ()
         ration = (server.meta.namespace, flavor)
         return (other for other in self._rationed.get(ration) if other.meta.name != server.meta.name)
 
 
-def marked_home(home: PersistentVolumeClaim) -> Iterable[ObjectKey]:
+def expiring_home(home: PersistentVolumeClaim) -> Iterable[ObjectKey]:
     """Only a home that somebody marked has an end to be waited for; there are thousands of others."""
     return (home.meta.key,) if HOME_DELETE_AFTER in home.meta.annotations else ()
 
 
-def in_use(server: DevServerObject) -> Iterable[ObjectKey]:
+def idle_stop_enabled(server: DevServerObject) -> Iterable[ObjectKey]:
     """Only a server that may stop for idleness has to be looked into."""
     return (server.meta.key,) if server.spec.running and server.spec.lifecycle.auto_shutdown else ()
 

@@ -1,7 +1,7 @@
 """The flavors a cluster starts with: made once, and never again, whatever becomes of them."""
 
 from neorion.devservers.model import DEFAULT_FLAVORS
-from neorion.devservers.model.kube_types import FLAVORS, DevServerFlavor
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DevServerFlavor
 from neorion.keel.kube import AlreadyExists, KubeApi, ObjectMeta
 from neorion.keel.kube.control import Fence
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
@@ -27,7 +27,7 @@ class DefaultFlavors:
             self._fence.check()
             try:
                 await self._api.create(
-                    FLAVORS, DevServerFlavor(meta=ObjectMeta(name=name), spec=DEFAULT_FLAVORS[name])
+                    DEVSERVERFLAVORS, DevServerFlavor(meta=ObjectMeta(name=name), spec=DEFAULT_FLAVORS[name])
                 )
                 log.info("flavor made", flavor=name)
             except AlreadyExists:

@@ -22,12 +22,12 @@ from neorion.devservers.decide import (
     StartServer,
     StopServer,
     decide,
-    doubts_host_key,
-    unsure,
+    host_key_may_be_gone,
+    needs_cluster_facts,
     wants_host_key,
 )
 from neorion.devservers.model import Alert
-from neorion.devservers.model.kube_types import BODIES, SERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, DevServerObject
 from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
@@ -44,7 +44,7 @@ _ANOTHER_KEY = (
 )
 
 
-def unheard(alert: Alert) -> None:
+def drop_alert(alert: Alert) -> None:
     """For operators without a way to people."""
     del alert
 
@@ -60,7 +60,7 @@ class Writers:
     applier: Applier
     recorder: EventRecorder
     fence: Fence
-    tell: Callable[[Alert], None] = unheard
+    tell: Callable[[Alert], None] = drop_alert
     keys: HostKeyFactory | None = None
 
 
@@ -84,9 +84,9 @@ class DevServerController:
         seen = self._mirrors.observed(key)
         if seen is None:
             return None
-        if unsure(seen):
+        if needs_cluster_facts(seen):
             seen = replace(seen, around=await survey(self._api, seen))
-        now = moment(self._clock.now())
+        now = to_datetime(self._clock.now())
         try:
             seen = await self._with_host_key(seen, now)
             seen = replace(seen, server=await self._own(seen))
@@ -105,17 +105,17 @@ class DevServerController:
             if not isinstance(error, QuotaExceeded):
                 raise
             # Not the operator's fault, and nobody's whom an alert should wake.
-            return until(decision.wake, now)
+            return requeue_after(decision.wake, now)
         await self._carry_out(seen, decision)
-        return until(decision.wake, now)
+        return requeue_after(decision.wake, now)
 
     async def _carry_out(self, seen: Observed, decision: Decision) -> None:
         """All but what the cluster may refuse."""
         server = seen.server
         for note in decision.notes:
-            self._recorder.tell(SERVERS, server, note.reason, note.text, warning=note.warning)
+            self._recorder.tell(DEVSERVERS, server, note.reason, note.text, warning=note.warning)
         if not decision.release:
-            server = await self._applier.write_status(SERVERS, server, decision.status)
+            server = await self._applier.write_status(DEVSERVERS, server, decision.status)
         if decision.alert is not None:
             self._tell(decision.alert)
         if decision.edit is not None:
@@ -136,12 +136,12 @@ class DevServerController:
     async def _with_host_key(self, seen: Observed, now: datetime) -> Observed:
         if self._keys is None:
             return seen
-        if doubts_host_key(seen, self._settings, now) and await host_key_is_gone(
+        if host_key_may_be_gone(seen, self._settings, now) and await host_key_is_gone(
             self._api, self._fence, seen.identity
         ):
             # Forgotten before there is another: whoever dies in between leaves a server that wants a key.
             seen = await self._with_status(seen, ssh_host_key=None)
-            self._recorder.tell(SERVERS, seen.server, "HostKeyChanged", _ANOTHER_KEY, warning=True)
+            self._recorder.tell(DEVSERVERS, seen.server, "HostKeyChanged", _ANOTHER_KEY, warning=True)
         if not wants_host_key(seen, self._settings):
             return seen
         public = await give_host_key(self._api, self._fence, self._keys, seen.identity)
@@ -149,17 +149,17 @@ class DevServerController:
 
     async def _with_status(self, seen: Observed, **fields: str | None) -> Observed:
         told = msgspec.structs.replace(seen.server.status, **fields)
-        return replace(seen, server=await self._applier.write_status(SERVERS, seen.server, told))
+        return replace(seen, server=await self._applier.write_status(DEVSERVERS, seen.server, told))
 
     async def _own(self, seen: Observed) -> DevServerObject:
         """The finalizer comes before anything it guards."""
         if seen.server.meta.deleted is not None:
             return seen.server
-        return await self._applier.set_finalizer(SERVERS, seen.server, FINALIZER, wanted=True)
+        return await self._applier.set_finalizer(DEVSERVERS, seen.server, FINALIZER, wanted=True)
 
     async def _release(self, server: DevServerObject) -> None:
         try:
-            await self._applier.set_finalizer(SERVERS, server, FINALIZER, wanted=False)
+            await self._applier.set_finalizer(DEVSERVERS, server, FINALIZER, wanted=False)
         except NotFound:
             return  # released before, and not yet heard of
 
@@ -173,11 +173,11 @@ class DevServerController:
             await self._api.patch(POD, pod.meta.name, patch, meta.namespace, "resize")
         if decision.halt and seen.body is not None and seen.body.spec.replicas != 0:
             self._fence.check()
-            await self._api.scale(BODIES, meta.name, 0, meta.namespace)
+            await self._api.scale(DEPLOYMENTS, meta.name, 0, meta.namespace)
 
     async def _edit(self, server: DevServerObject, edit: Edit) -> None:
         if isinstance(edit, DeleteServer):
-            await self._applier.delete(SERVERS, server)
+            await self._applier.delete(DEVSERVERS, server)
             return
         meta: dict[str, Any] = {"resourceVersion": server.meta.resource_version}
         match edit:
@@ -191,16 +191,16 @@ class DevServerController:
                 spec = {"flavor": flavor}
         self._fence.check()
         await self._api.patch(
-            SERVERS, server.meta.name, MergePatch({"metadata": meta, "spec": spec}), server.meta.namespace
+            DEVSERVERS, server.meta.name, MergePatch({"metadata": meta, "spec": spec}), server.meta.namespace
         )
 
 
-def moment(now: Instant) -> datetime:
+def to_datetime(now: Instant) -> datetime:
     """Whole seconds, as the API keeps its times: a status that was read back equals the one that was written."""
     return datetime.fromtimestamp(now.ns // 1_000_000_000, UTC)
 
 
-def until(wake: datetime | None, now: datetime) -> Duration | None:
+def requeue_after(wake: datetime | None, now: datetime) -> Duration | None:
     if wake is None:
         return None
     return Duration.of(seconds=min(SLEEP_MAX.seconds, max(0.0, (wake - now).total_seconds())))

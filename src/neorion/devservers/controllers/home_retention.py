@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from neorion.devservers.controllers.cache import ClusterCache
-from neorion.devservers.controllers.devserver import Writers, moment, until
+from neorion.devservers.controllers.devserver import Writers, requeue_after, to_datetime
 from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
@@ -31,9 +31,9 @@ class HomeController:
         if due is None:
             # Nobody marked it, so nobody has asked for its end.
             return None
-        now = moment(self._clock.now())
+        now = to_datetime(self._clock.now())
         if due > now:
-            return until(due, now)
+            return requeue_after(due, now)
         self._fence.check()
         # Exactly as it was seen: a server that takes it over at this moment takes the mark off, and keeps it.
         how = DeleteOptions(uid=home.meta.uid, version=home.meta.resource_version)

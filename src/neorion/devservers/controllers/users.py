@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from neorion.devservers.controllers.devserver import moment
+from neorion.devservers.controllers.devserver import to_datetime
 from neorion.devservers.decide.tenant import SERVERS_COUNTED, Manifest, access_manifests
 from neorion.devservers.decide.user import UserDecision, UserObserved, decide_user
 from neorion.devservers.model.flavor import is_gpu
-from neorion.devservers.model.kube_types import FLAVORS, USERS, DevServerFlavor, DevServerUser
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, USERS, DevServerFlavor, DevServerUser
 from neorion.devservers.model.tenancy import (
     CREATED_BY_LABEL,
     ROLE,
@@ -64,7 +64,7 @@ class UserCache:
         # A user that cannot be read is not taken for one that is gone.
         self.users = informers.of(USERS, gaps=True)
         self.namespaces = informers.of(NAMESPACE, select=Selector(labels=USER_LABEL))
-        self.flavors = informers.of(FLAVORS)
+        self.flavors = informers.of(DEVSERVERFLAVORS)
         self.nodes = informers.of(NODE, packed=True)
         self.bastion_keys = informers.of(CONFIG_MAP, system, Selector(fields=f"metadata.name={BASTION_KEYS}"))
 
@@ -122,7 +122,7 @@ class Users:
                 await self._revoke_removed(key.name)
             return None
         seen = await self._observe(user)
-        now = moment(self._clock.now())
+        now = to_datetime(self._clock.now())
         decision = decide_user(seen, now)
         try:
             await self._carry_out(seen, decision)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         ActivitySnapshot,
         ActivitySource,
         ProbeReading,
-        follow,
-        missed,
+        failed_probe,
+        next_history,
     )
     from neorion.devservers.decide.cost import accrued, rate
     from neorion.devservers.decide.decision import (
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
         host_key_name,
         service_name,
     )
-    from neorion.devservers.decide.per_user_limit import ahead, flavors_of, most
+    from neorion.devservers.decide.per_user_limit import flavors_of, max_per_user, servers_before
     from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
     from neorion.devservers.decide.probe_schedule import next_look
     from neorion.devservers.decide.rejected_writes import pod_refusal
-    from neorion.devservers.decide.server import decide, unsure
-    from neorion.devservers.decide.ssh import doubts_host_key, wants_host_key
+    from neorion.devservers.decide.server import decide, needs_cluster_facts
+    from neorion.devservers.decide.ssh import host_key_may_be_gone, wants_host_key
 
 __all__ = [
     "FINALIZER",
@@ -80,23 +80,23 @@ __all__ = [
     "StartServer",
     "StopServer",
     "accrued",
-    "ahead",
     "decide",
-    "doubts_host_key",
     "expiry",
+    "failed_probe",
     "flavors_of",
-    "follow",
     "home_name",
+    "host_key_may_be_gone",
     "host_key_name",
     "host_key_secret",
-    "missed",
-    "most",
+    "max_per_user",
+    "needs_cluster_facts",
+    "next_history",
     "next_look",
     "pod_refusal",
     "rate",
     "read",
+    "servers_before",
     "service_name",
-    "unsure",
     "wants_host_key",
 ]
 
@@ -122,8 +122,8 @@ __getattr__ = lazy_exports(
             "ActivityHistory",
             "ActivitySignal",
             "ActivitySource",
-            "follow",
-            "missed",
+            "next_history",
+            "failed_probe",
         ),
         "lifetime": ("expiry",),
         "probe_schedule": ("next_look",),
@@ -146,17 +146,17 @@ __getattr__ = lazy_exports(
             "read",
         ),
         "per_user_limit": (
-            "ahead",
+            "servers_before",
             "flavors_of",
-            "most",
+            "max_per_user",
         ),
         "rejected_writes": ("pod_refusal",),
         "server": (
             "decide",
-            "unsure",
+            "needs_cluster_facts",
         ),
         "ssh": (
-            "doubts_host_key",
+            "host_key_may_be_gone",
             "wants_host_key",
         ),
     },

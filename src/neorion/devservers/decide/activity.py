@@ -71,7 +71,7 @@ class ActivityHistory:
     misses: int = 0
 
 
-def follow(
+def next_history(
     before: ActivityHistory | None, pod: str, reading: ProbeReading, taken: datetime
 ) -> ActivityHistory:
     """The next sight of a pod after another reading."""
@@ -90,7 +90,7 @@ def follow(
     return ActivityHistory(pod, taken, reading.cpu, look)
 
 
-def missed(before: ActivityHistory | None, pod: str, taken: datetime) -> ActivityHistory:
+def failed_probe(before: ActivityHistory | None, pod: str, taken: datetime) -> ActivityHistory:
     """The next sight of a pod that could not be looked into."""
     known = before if before is not None and before.pod == pod else None
     signs = known.look.signs if known and known.look else ()

@@ -54,12 +54,12 @@ class FlavorChange:
     autoscaled: bool = False
 
 
-def hindrance(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
+def block_reason(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
     """The first thing that would keep the server from ever running so. What changes in place needs no other node."""
     return _quota(move, around) or (None if move.in_place else _place(move, around))
 
 
-def grows(spec: DevServerSpec, home: PersistentVolumeClaim | None) -> bool:
+def home_should_grow(spec: DevServerSpec, home: PersistentVolumeClaim | None) -> bool:
     """Whether a larger home is asked for than there is; one that has no volume yet cannot be asked to grow."""
     there, wanted = _size(home), spec.persistent_home_size
     if home is None or there is None or there == wanted or home.status.phase != "Bound":
@@ -67,7 +67,7 @@ def grows(spec: DevServerSpec, home: PersistentVolumeClaim | None) -> bool:
     return _nano(wanted) > _nano(there)
 
 
-def sized(
+def with_actual_home_size(
     spec: DevServerSpec, home: PersistentVolumeClaim | None, around: ClusterFacts | None
 ) -> DevServerSpec:
     """With the home as it can be: one that was kept may be larger than asked for, or of another class, and stays so."""
@@ -75,16 +75,16 @@ def sized(
     if kind != spec.home.storage_class:
         spec = replace(spec, home=replace(spec.home, storage_class=kind))
     if there in (None, spec.persistent_home_size) or (
-        grows(spec, home) and not stuck_home(spec, home, around)
+        home_should_grow(spec, home) and not home_cannot_grow(spec, home, around)
     ):
         return spec
     return replace(spec, persistent_home_size=there)
 
 
-def stuck_home(
+def home_cannot_grow(
     spec: DevServerSpec, home: PersistentVolumeClaim | None, around: ClusterFacts | None
 ) -> BlockReason | None:
-    if around is None or around.home_grows or home is None or not grows(spec, home):
+    if around is None or around.home_grows or home is None or not home_should_grow(spec, home):
         return None
     kind = home.spec.storage_class_name or "none"
     return BlockReason(
@@ -142,8 +142,8 @@ def _counted(quota: ResourceQuota, prefix: str, name: str) -> str | None:
 def _place(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
     """Where a node of the flavor's kind is, where the home can go, and where there is room for the whole of it."""
     wanted = move.flavor.node_selector
-    home = _ties(around.volume)
-    if _contradict(wanted, home):
+    home = _node_affinity(around.volume)
+    if _mutually_exclusive(wanted, home):
         return _elsewhere(move, home)
     kind = [node for node in around.nodes if _takes(node, move.flavor)]
     if move.autoscaled:
@@ -170,13 +170,15 @@ def _elsewhere(move: FlavorChange, home: tuple[tuple[NodeSelectorRequirement, ..
     )
 
 
-def _ties(volume: PersistentVolume | None) -> tuple[tuple[NodeSelectorRequirement, ...], ...]:
+def _node_affinity(volume: PersistentVolume | None) -> tuple[tuple[NodeSelectorRequirement, ...], ...]:
     """Each is a place that would do; none means anywhere."""
     required = volume.spec.node_affinity.required if volume and volume.spec.node_affinity else None
     return tuple(term.match_expressions for term in required.node_selector_terms) if required else ()
 
 
-def _contradict(wanted: Mapping[str, str], home: tuple[tuple[NodeSelectorRequirement, ...], ...]) -> bool:
+def _mutually_exclusive(
+    wanted: Mapping[str, str], home: tuple[tuple[NodeSelectorRequirement, ...], ...]
+) -> bool:
     """Whether no node whatever could be both, as far as their labels can tell."""
     return bool(home) and all(
         any(one.key in wanted and not _meets(wanted, one) for one in term) for term in home

@@ -18,7 +18,7 @@ from neorion.devservers.decide.names import (
 )
 from neorion.devservers.decide.probe import SSH_PORT
 from neorion.devservers.decide.scripts import SCRIPTS
-from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS, HOST_KEY, equip
+from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS, HOST_KEY, add_sshd
 from neorion.devservers.model import GROUP, VERSION, DevServerFlavorSpec, DevServerSpec, Toleration
 
 Manifest = dict[str, Any]
@@ -207,7 +207,7 @@ def _pod(
         "volumes": volumes,
     }
     if settings.tools_image:
-        equip(pod, settings.tools_image, keys_name(server.name), host_key_name(server.name))
+        add_sshd(pod, settings.tools_image, keys_name(server.name), host_key_name(server.name))
     if flavor.node_selector:
         pod["nodeSelector"] = dict(flavor.node_selector)
     if flavor.tolerations:

@@ -7,15 +7,15 @@ from neorion.devservers.model import ConditionType
 from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 
 
-def most(flavor: DevServerFlavor | None) -> int | None:
+def max_per_user(flavor: DevServerFlavor | None) -> int | None:
     """How many servers of one user the flavor allows; None where nobody counts."""
     limits = flavor.spec.limits if flavor else None
     return limits.max_per_user if limits else None
 
 
-def rationed(seen: Observed) -> str | None:
+def over_limit_reason(seen: Observed) -> str | None:
     """Why the server does not get its flavor; None if it does."""
-    allowed = most(seen.flavor)
+    allowed = max_per_user(seen.flavor)
     if allowed is None or seen.ahead < allowed:
         return None
     flavor = seen.server.spec.flavor
@@ -30,7 +30,7 @@ def flavors_of(server: DevServerObject) -> tuple[str, ...]:
     return asked, told.applied
 
 
-def ahead(server: DevServerObject, others: Iterable[DevServerObject]) -> int:
+def servers_before(server: DevServerObject, others: Iterable[DevServerObject]) -> int:
     """How many of the others, which are the same user's and ask for its flavor or run on it, come before this one."""
     flavor = server.spec.flavor
     mine = _rank(server, flavor)
@@ -38,10 +38,10 @@ def ahead(server: DevServerObject, others: Iterable[DevServerObject]) -> int:
 
 
 def _rank(server: DevServerObject, flavor: str) -> tuple[bool, str, str]:
-    return not _stands(server, flavor), server.meta.created or "", server.meta.name
+    return not _holds_flavor(server, flavor), server.meta.created or "", server.meta.name
 
 
-def _stands(server: DevServerObject, flavor: str) -> bool:
+def _holds_flavor(server: DevServerObject, flavor: str) -> bool:
     status = server.status
     if status.flavor is None or status.flavor.applied != flavor:
         return False

@@ -17,7 +17,13 @@ from neorion.devservers.decide.decision import (
     StartServer,
     StopServer,
 )
-from neorion.devservers.decide.flavor_change import BlockReason, FlavorChange, hindrance, sized, stuck_home
+from neorion.devservers.decide.flavor_change import (
+    BlockReason,
+    FlavorChange,
+    block_reason,
+    home_cannot_grow,
+    with_actual_home_size,
+)
 from neorion.devservers.decide.lifetime import (
     RunningServer,
     due,
@@ -38,7 +44,7 @@ from neorion.devservers.decide.notifications import (
     settled,
     warned,
 )
-from neorion.devservers.decide.per_user_limit import rationed
+from neorion.devservers.decide.per_user_limit import over_limit_reason
 from neorion.devservers.decide.progress import (
     ConditionStep,
     began,
@@ -52,7 +58,7 @@ from neorion.devservers.decide.progress import (
 )
 from neorion.devservers.decide.rejected_writes import pod_refusal, refusal_steps
 from neorion.devservers.decide.resize import ResizeMode, pending
-from neorion.devservers.decide.ssh import has_sshd, mute_after, ssh_steps, unmounted_after
+from neorion.devservers.decide.ssh import has_sshd, mount_deadline, ssh_deadline, ssh_steps
 from neorion.devservers.model import (
     Alert,
     AppliedFlavor,
@@ -76,13 +82,13 @@ _NO_PLACE = frozenset({ConditionType.SCHEDULED, ConditionType.QUOTA})
 # What a kubelet says that cannot give a pod what it was asked to have, now or ever.
 _NO_ROOM = frozenset({"Deferred", "Infeasible"})
 # What holds a change, or was refused, is tried again after this: quotas are raised and nodes are added without telling us.
-HELD_AGAIN = timedelta(minutes=1)
+RECHECK_AFTER = timedelta(minutes=1)
 
 
-def working(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
+def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
     taken = _steps(seen, now)
     moved = seen.change
-    held = _held(seen, settings, moved)
+    held = _flavor_change_block(seen, settings, moved)
     flavor = _flavor(seen, taken, now, held)
     server = running(seen, now, flavor)
     shown = settled(server)
@@ -105,9 +111,9 @@ def working(seen: Observed, settings: OperatorSettings, now: datetime) -> Decisi
             next_end(server),
             next_warning(server, timed, now),
             undo_at,
-            now + HELD_AGAIN if held or seen.refused else None,
-            None if status.ready else later(mute_after(seen.pod), now),
-            None if status.ready else later(unmounted_after(seen.pod), now),
+            now + RECHECK_AFTER if held or seen.refused else None,
+            None if status.ready else later(ssh_deadline(seen.pod), now),
+            None if status.ready else later(mount_deadline(seen.pod), now),
             None if seen.pod else later(silent_after(seen.pods), now),
         ),
     )
@@ -180,7 +186,7 @@ def _accepted(seen: Observed) -> ConditionStep:
     if seen.flavor is None:
         missing = f'There is no flavor "{spec.flavor}"; devctl flavors lists those there are.'
         return ConditionStep(kind, False, "FlavorNotFound", missing)
-    if seen.pod is None and (told := rationed(seen)):
+    if seen.pod is None and (told := over_limit_reason(seen)):
         return ConditionStep(kind, False, "TooMany", told)
     fault = schedule_fault(spec.lifecycle.schedule)
     if fault is not None:
@@ -205,7 +211,7 @@ def _flavor(
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
         return AppliedFlavor(applied=wanted)
-    if seen.stands and not _makes_pod(seen, held):
+    if seen.stands and not _writes_deployment(seen, held):
         return before
     if before.applied != wanted:
         if wanted == before.previous:
@@ -219,17 +225,17 @@ def _flavor(
     return AppliedFlavor(applied=wanted) if stands and seen.change is ResizeMode.NONE else before
 
 
-def _held(seen: Observed, settings: OperatorSettings, moved: ResizeMode) -> BlockReason | None:
+def _flavor_change_block(seen: Observed, settings: OperatorSettings, moved: ResizeMode) -> BlockReason | None:
     """What keeps a server that has its place from changing."""
     before = seen.server.status.flavor
     elsewhere = seen.pod is not None and before is not None and before.applied != seen.server.spec.flavor
-    if (elsewhere or moved is not ResizeMode.NONE) and (told := rationed(seen)):
+    if (elsewhere or moved is not ResizeMode.NONE) and (told := over_limit_reason(seen)):
         return BlockReason("TooMany", told)
     if moved is ResizeMode.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
     in_place = moved is ResizeMode.IN_PLACE
     move = FlavorChange(seen.pod, seen.server.spec.flavor, seen.flavor.spec, in_place, settings.autoscaled)
-    return hindrance(move, seen.around)
+    return block_reason(move, seen.around)
 
 
 def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[ConditionStep, ...]) -> datetime | None:
@@ -258,20 +264,20 @@ def _objects(
     """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
     if seen.flavor is None or _is_refused(seen):
         return ()
-    spec = sized(seen.server.spec, seen.home, seen.around)
+    spec = with_actual_home_size(seen.server.spec, seen.home, seen.around)
     kept = _kept_resources(seen, moved)
     made = manifests.all_of(seen.identity, spec, seen.flavor.spec, settings, kept, seen.user_keys)
-    return made if _makes_pod(seen, held) else made[:-1]
+    return made if _writes_deployment(seen, held) else made[:-1]
 
 
-def _makes_pod(seen: Observed, held: BlockReason | None) -> bool:
+def _writes_deployment(seen: Observed, held: BlockReason | None) -> bool:
     """Whether its Deployment is written for the flavor asked for; otherwise it stays as it is, and so do its pods."""
     return seen.flavor is not None and not _is_refused(seen) and held is None
 
 
 def _is_refused(seen: Observed) -> bool:
     distributed = seen.server.spec.mode is Mode.DISTRIBUTED
-    return distributed or (seen.pod is None and rationed(seen) is not None)
+    return distributed or (seen.pod is None and over_limit_reason(seen) is not None)
 
 
 def _kept_resources(seen: Observed, moved: ResizeMode) -> Manifest | None:
@@ -323,7 +329,7 @@ def _status(
 
 
 def _resizing(seen: Observed, facts: _Facts) -> ConditionStep:
-    held = facts.held or stuck_home(seen.server.spec, seen.home, seen.around)
+    held = facts.held or home_cannot_grow(seen.server.spec, seen.home, seen.around)
     if held is not None:
         return ConditionStep(
             ConditionType.RESIZING, False, held.reason, f"{held.sentence} The server goes on as it is."

@@ -8,15 +8,15 @@ from msgspec.structs import replace
 from neorion.devservers.decide import manifests
 from neorion.devservers.decide.cost import carried
 from neorion.devservers.decide.decision import Decision, DeleteServer, EventNote, Observed, StartServer
-from neorion.devservers.decide.flavor_change import ClusterFacts, grows, sized
+from neorion.devservers.decide.flavor_change import ClusterFacts, home_should_grow, with_actual_home_size
 from neorion.devservers.decide.lifetime import next_start, readable, schedule_fault, should_start
 from neorion.devservers.decide.manifests import Manifest, OperatorSettings
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.progress import conditions, obstacle, runs, silent_after, silent_steps
 from neorion.devservers.decide.rejected_writes import refusal_steps
 from neorion.devservers.decide.resize import ResizeMode
-from neorion.devservers.decide.running import HELD_AGAIN, earliest, later, price_of, working
-from neorion.devservers.decide.ssh import fitted
+from neorion.devservers.decide.running import RECHECK_AFTER, decide_running, earliest, later, price_of
+from neorion.devservers.decide.ssh import with_sshd
 from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.field_types import span
 
@@ -26,24 +26,24 @@ _AS_IT_IS = ClusterFacts(home_grows=False)
 
 def decide(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
     if seen.server.meta.deleted is not None:
-        return _leaving(seen, datetime.fromisoformat(seen.server.meta.deleted))
-    seen = _its_own(seen)
+        return _deleting(seen, datetime.fromisoformat(seen.server.meta.deleted))
+    seen = _own_pods(seen)
     if seen.inherited and seen.server.spec.running:
-        return _taking_over(seen, settings, now)
-    settings = _as_it_runs(fitted(settings, seen), seen)
+        return _replacing_old_pod(seen, settings, now)
+    settings = _keep_running_image(with_sshd(settings, seen), seen)
     if seen.server.spec.running:
-        return working(seen, settings, now)
-    return _resting(seen, settings, now)
+        return decide_running(seen, settings, now)
+    return _stopped(seen, settings, now)
 
 
-def unsure(seen: Observed) -> bool:
+def needs_cluster_facts(seen: Observed) -> bool:
     """Whether its surroundings have to be looked up before anything is decided."""
     server = seen.server
     if server.meta.deleted is not None:
         return False
     placed = seen.pod is not None and bool(seen.pod.spec.node_name)
     changes = server.spec.running and placed and seen.change is not ResizeMode.NONE
-    return changes or grows(server.spec, seen.home)
+    return changes or home_should_grow(server.spec, seen.home)
 
 
 def stop_reason(seen: Observed) -> StopReason:
@@ -52,7 +52,7 @@ def stop_reason(seen: Observed) -> StopReason:
     return next((reason for reason in StopReason if reason.value == mark), StopReason.ASKED)
 
 
-def _as_it_runs(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
+def _keep_running_image(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
     """An image that nobody names is chosen at each start. What runs keeps the one it has: another image is another pod."""
     template = seen.body.spec.template.spec.containers if seen.body else ()
     if not template or seen.pod is None or not runs(seen.pod) or seen.change is ResizeMode.RECREATE:
@@ -60,7 +60,7 @@ def _as_it_runs(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
     return changed(settings, default_image=template[0].image)
 
 
-def _leaving(seen: Observed, deleted: datetime) -> Decision:
+def _deleting(seen: Observed, deleted: datetime) -> Decision:
     """The home is marked before the server goes, and goes by itself when its retention is over.
 
     That counts from this deletion: the mark of an earlier one stays on a home which nobody could take over.
@@ -69,7 +69,7 @@ def _leaving(seen: Observed, deleted: datetime) -> Decision:
     status = replace(before, phase=Phase.TERMINATING, ready=False, message=None)
     if seen.home is None or seen.home.meta.deleted is not None:
         return Decision(status, release=True)
-    marked = manifests.home(seen.identity, sized(spec, seen.home, _AS_IT_IS))
+    marked = manifests.home(seen.identity, with_actual_home_size(spec, seen.home, _AS_IT_IS))
     until = (deleted + span(spec.home.retention)).isoformat(timespec="seconds")
     told = seen.home.meta.annotations.get(HOME_DELETE_AFTER) == until
     marked["metadata"].setdefault("annotations", {})[HOME_DELETE_AFTER] = until
@@ -77,17 +77,17 @@ def _leaving(seen: Observed, deleted: datetime) -> Decision:
     return Decision(status, objects=(marked,), release=True, notes=() if told else (note,))
 
 
-def _its_own(seen: Observed) -> Observed:
+def _own_pods(seen: Observed) -> Observed:
     """Without pods of a deleted server of its name that are on their way out: nothing of this one waits for them."""
     since = seen.server.meta.created or ""
     own = tuple(pod for pod in seen.pods if pod.meta.deleted is None or (pod.meta.created or since) >= since)
     return seen if len(own) == len(seen.pods) else changed(seen, pods=own)
 
 
-def _taking_over(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
+def _replacing_old_pod(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
     """What ran in an older server of its name has to end first: it has another host key, and somebody wanted it gone."""
     alone = changed(seen, pods=())
-    decision = working(alone, fitted(settings, alone), now)
+    decision = decide_running(alone, with_sshd(settings, alone), now)
     emptied = tuple(_without_pods(one) if one["kind"] == "Deployment" else one for one in decision.objects)
     return changed(decision, objects=emptied)
 
@@ -96,7 +96,7 @@ def _without_pods(deployment: Manifest) -> Manifest:
     return {**deployment, "spec": {**deployment["spec"], "replicas": 0}}
 
 
-def _resting(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
+def _stopped(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
     spec, before = seen.server.spec, seen.server.status
     reason, lifecycle = stop_reason(seen), readable(spec.lifecycle)
     stopped_at = before.stopped_at or now
@@ -123,11 +123,11 @@ def _resting(seen: Observed, settings: OperatorSettings, now: datetime) -> Decis
         edit = DeleteServer()
     elif should_start(lifecycle, stopped_at, reason, now):
         edit = StartServer()
-    again = now + HELD_AGAIN if seen.refused else None
+    again = now + RECHECK_AFTER if seen.refused else None
     wake = earliest(gone_at, next_start(lifecycle, reason, now), again, later(silent_after(seen.pods), now))
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
-    grown = sized(spec, seen.home, seen.around)
+    grown = with_actual_home_size(spec, seen.home, seen.around)
     made = manifests.all_of(seen.identity, grown, seen.flavor.spec, settings, user_keys=seen.user_keys)
     return Decision(status, objects=made, edit=edit, wake=wake)
 

@@ -30,7 +30,7 @@ def wants_host_key(seen: Observed, settings: OperatorSettings) -> bool:
     return wanted and server.meta.deleted is None and server.status.ssh_host_key is None
 
 
-def doubts_host_key(seen: Observed, settings: OperatorSettings, now: datetime) -> bool:
+def host_key_may_be_gone(seen: Observed, settings: OperatorSettings, now: datetime) -> bool:
     """Whether it is time to ask if the host key is still there: before the server starts again, and when it does not come up."""
     server = seen.server
     wanted = bool(settings.tools_image) and server.spec.enable_ssh and server.spec.running
@@ -38,11 +38,11 @@ def doubts_host_key(seen: Observed, settings: OperatorSettings, now: datetime) -
         return False
     if seen.pod is None:
         return seen.body is not None and seen.body.spec.replicas == 0
-    overdue = unmounted_after(seen.pod)
+    overdue = mount_deadline(seen.pod)
     return overdue is not None and overdue <= now
 
 
-def unmounted_after(pod: Pod | None) -> datetime | None:
+def mount_deadline(pod: Pod | None) -> datetime | None:
     """When a pod that has sshd and its node should have begun with its first container; None once it has."""
     if pod is None or not has_sshd(pod) or not pod.spec.node_name:
         return None
@@ -53,7 +53,7 @@ def unmounted_after(pod: Pod | None) -> datetime | None:
     return datetime.fromisoformat(since) + MOUNT_PATIENCE if since else None
 
 
-def fitted(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
+def with_sshd(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
     """With the tools that this server gets. A pod that stands keeps those it has: other tools are another pod."""
     server = seen.server
     if not server.spec.enable_ssh or server.status.ssh_host_key is None:
@@ -75,14 +75,14 @@ def ssh_steps(pod: Pod | None, now: datetime, *, ready: bool) -> tuple[Condition
         return ()
     if ready:
         return (ConditionStep(kind, True, "Listening"),)
-    overdue = mute_after(pod)
+    overdue = ssh_deadline(pod)
     if overdue is None or now < overdue:
         return (ConditionStep(kind, None, "Starting"),)
     silent = f"Its SSH server does not answer on port {SSH_PORT}; what it says stands in the server's log."
     return (ConditionStep(kind, False, "NoAnswer", silent),)
 
 
-def mute_after(pod: Pod | None) -> datetime | None:
+def ssh_deadline(pod: Pod | None) -> datetime | None:
     """When sshd should have answered."""
     started = began(pod) if pod is not None and has_sshd(pod) else None
     return started + PATIENCE if started else None

@@ -22,7 +22,7 @@ _NEVER_GIVE_UP = 86_400
 Manifest = dict[str, Any]
 
 
-def equip(pod: Manifest, image: str, keys: str, host_key: str) -> None:
+def add_sshd(pod: Manifest, image: str, keys: str, host_key: str) -> None:
     """Adds sshd to a pod whose first container is the server."""
     server = pod["containers"][0]
     pod["initContainers"] = [

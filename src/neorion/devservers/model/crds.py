@@ -2,17 +2,17 @@
 
 from neorion.devservers.model.field_types import NAME_MAX
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
-from neorion.devservers.model.kube_types import FLAVORS, SERVERS, USERS
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, USERS
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
 from neorion.devservers.model.user import USER_NAME_MAX, DevServerUserSpec, DevServerUserStatus
 from neorion.keel.kube.schema import CustomResource, PrinterColumn
 
 DEV_SERVER = CustomResource(
-    group=SERVERS.group,
-    version=SERVERS.version,
-    kind=SERVERS.name,
-    plural=SERVERS.plural,
+    group=DEVSERVERS.group,
+    version=DEVSERVERS.version,
+    kind=DEVSERVERS.name,
+    plural=DEVSERVERS.plural,
     spec=DevServerSpec,
     status=DevServerStatus,
     short_names=("dsv",),
@@ -35,10 +35,10 @@ DEV_SERVER = CustomResource(
 )
 
 DEV_SERVER_FLAVOR = CustomResource(
-    group=FLAVORS.group,
-    version=FLAVORS.version,
-    kind=FLAVORS.name,
-    plural=FLAVORS.plural,
+    group=DEVSERVERFLAVORS.group,
+    version=DEVSERVERFLAVORS.version,
+    kind=DEVSERVERFLAVORS.name,
+    plural=DEVSERVERFLAVORS.plural,
     spec=DevServerFlavorSpec,
     status=DevServerFlavorStatus,
     namespaced=False,

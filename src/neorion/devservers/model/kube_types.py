@@ -116,9 +116,11 @@ class StorageClass(KubeObject, frozen=True):
     allow_volume_expansion: bool = False
 
 
-SERVERS = Kind(DevServerObject, "DevServer", "devservers", GROUP, VERSION)
-FLAVORS = Kind(DevServerFlavor, "DevServerFlavor", "devserverflavors", GROUP, VERSION, namespaced=False)
+DEVSERVERS = Kind(DevServerObject, "DevServer", "devservers", GROUP, VERSION)
+DEVSERVERFLAVORS = Kind(
+    DevServerFlavor, "DevServerFlavor", "devserverflavors", GROUP, VERSION, namespaced=False
+)
 USERS = Kind(DevServerUser, "DevServerUser", "devserverusers", GROUP, VERSION, namespaced=False)
-BODIES = Kind(ServerDeployment, "Deployment", "deployments", "apps")
+DEPLOYMENTS = Kind(ServerDeployment, "Deployment", "deployments", "apps")
 VOLUMES = Kind(PersistentVolume, "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False)

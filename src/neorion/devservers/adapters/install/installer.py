@@ -16,7 +16,7 @@ from neorion.devservers.adapters.install.resource_kinds import (
     kind_of,
 )
 from neorion.devservers.adapters.install.rollout import until, until_rolled_out
-from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.devservers.model.tenancy import USER_LABEL
 from neorion.keel.base import Conflict, Deadline, Duration, NotFound
 from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector, UnknownKind, condition
@@ -119,7 +119,7 @@ class Installer:
 
     async def _check_unused(self) -> None:
         try:
-            servers = (await self._client.list(SERVERS)).items
+            servers = (await self._client.list(DEVSERVERS)).items
         except UnknownKind:
             return
         if servers:

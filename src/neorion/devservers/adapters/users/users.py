@@ -11,7 +11,7 @@ import msgspec
 from neorion.devservers.adapters.install import GUARDS, KINDS, PART_OF, ChangeType, PlannedChange, until
 from neorion.devservers.decide import HOME_LABEL
 from neorion.devservers.decide.tenant import checked_quota, quota_of
-from neorion.devservers.model.kube_types import SERVERS, USERS, DevServerUser
+from neorion.devservers.model.kube_types import DEVSERVERS, USERS, DevServerUser
 from neorion.devservers.model.tenancy import (
     BASTION_ACCOUNT,
     ROLE,
@@ -218,12 +218,12 @@ class TenantManager:
 
     async def _remove_servers(self, namespace: str) -> None:
         for server in await self._servers(namespace):
-            await self._client.delete(SERVERS, server.name, namespace)
-            await until(self._client, SERVERS, server, lambda thing: thing is None)
+            await self._client.delete(DEVSERVERS, server.name, namespace)
+            await until(self._client, DEVSERVERS, server, lambda thing: thing is None)
 
     async def _servers(self, namespace: str) -> list[ObjectKey]:
         try:
-            found = await self._client.list(SERVERS, namespace)
+            found = await self._client.list(DEVSERVERS, namespace)
         except UnknownKind:
             return []
         return [one.meta.key for one in found.items]
@@ -246,7 +246,7 @@ class TenantManager:
 
     async def _check_installed(self) -> None:
         try:
-            for kind in (SERVERS, USERS):
+            for kind in (DEVSERVERS, USERS):
                 await self._client.get(DEFINITION, kind.resource)
         except NotFound:
             raise NotFound(

@@ -30,9 +30,9 @@ def ssh_command(out: Output, name: str, shell: str, where: ClusterSelector) -> i
     becomes ours.
     """
     from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    return ask(out, where, lambda fleet: access_impl.shell(fleet, out, name, shell))
+    return run_with_api(out, where, lambda fleet: access_impl.shell(fleet, out, name, shell))
 
 
 @click.command(
@@ -51,7 +51,7 @@ def exec_command(
     stand before NAME.
     """
     from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
     # click leaves the dashes where options may not follow arguments.
     words = command[1:] if command[0] == "--" else command
@@ -61,7 +61,7 @@ def exec_command(
             f'"{command[0]}" stands behind the name of the server, where its command begins.',
             hint="Options come first: devctl exec [OPTIONS] NAME -- COMMAND",
         )
-    return ask(out, where, lambda fleet: access_impl.execute(fleet, out, name, words, tty=tty))
+    return run_with_api(out, where, lambda fleet: access_impl.execute(fleet, out, name, words, tty=tty))
 
 
 @click.command("cp", cls=Command)
@@ -75,10 +75,10 @@ def cp_command(out: Output, source: str, target: str, where: ClusterSelector) ->
     home. Folders are copied whole; of what comes from a server, links that lead out of the copy are left out and told.
     """
     from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
     copy = access_impl.copy_of(source, target)
-    ask(out, where, lambda fleet: access_impl.copy(fleet, out, copy))
+    run_with_api(out, where, lambda fleet: access_impl.copy(fleet, out, copy))
 
 
 @click.command("port-forward", cls=Command)
@@ -95,9 +95,9 @@ def port_forward_command(
     server's next machine when it gets one. Ctrl-C ends it.
     """
     from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: access_impl.forward(fleet, out, name, ports, address))
+    run_with_api(out, where, lambda fleet: access_impl.forward(fleet, out, name, ports, address))
 
 
 class LogOptions(TypedDict):
@@ -121,7 +121,7 @@ class LogOptions(TypedDict):
 def logs_command(out: Output, name: str, where: ClusterSelector, **which: Unpack[LogOptions]) -> None:
     """Show what a server writes."""
     from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
     request = access_impl.request_of(which)
-    ask(out, where, lambda fleet: access_impl.logs(fleet, name, request))
+    run_with_api(out, where, lambda fleet: access_impl.logs(fleet, name, request))

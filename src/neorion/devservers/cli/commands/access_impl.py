@@ -11,7 +11,7 @@ import anyio
 from msgspec import Struct
 
 from neorion.devservers.cli.commands.access import LogOptions
-from neorion.devservers.cli.session import patience
+from neorion.devservers.cli.session import parse_timeout
 from neorion.devservers.cli.terminal import carry, carry_terminal, has_terminal, write_all
 from neorion.devservers.client import (
     DevServerApi,
@@ -19,10 +19,10 @@ from neorion.devservers.client import (
     container,
     copy_from,
     copy_to,
-    find_way,
-    forwarded,
-    logs_of,
-    open_in,
+    exec_stream,
+    find_ssh_login,
+    pod_logs,
+    port_forward,
     run_ssh,
 )
 from neorion.keel.base import Invalid, did_you_mean
@@ -39,7 +39,9 @@ _TOLD_MAX = 20
 
 async def shell(fleet: DevServerApi, out: Output, name: str, program: str) -> int:
     """By SSH where the server lets one of the user's keys in, else by exec. Input from a pipe is a script either way."""
-    way = None if program else find_way(await fleet.server(name), Path(out.env.get("HOME", "")) / ".ssh")
+    way = (
+        None if program else find_ssh_login(await fleet.server(name), Path(out.env.get("HOME", "")) / ".ssh")
+    )
     if way is not None:
         return await run_ssh(fleet, way)
     command = (program,) if program else _SHELL
@@ -59,7 +61,7 @@ async def execute(fleet: DevServerApi, out: Output, name: str, command: tuple[st
     term = out.env.get("TERM", "")
     if tty and term:
         command = ("env", f"TERM={term}", *command)
-    async with open_in(fleet.client, where, command, tty=tty) as process:
+    async with exec_stream(fleet.client, where, command, tty=tty) as process:
         await (carry_terminal if tty else carry)(process)
         return process.code or 0
 
@@ -123,13 +125,13 @@ async def forward(fleet: DevServerApi, out: Output, name: str, ports: tuple[str,
 
     async with AsyncExitStack() as stack:
         for local, remote in pairs:
-            got = await stack.enter_async_context(forwarded(fleet, name, remote, (address, local), tell))
+            got = await stack.enter_async_context(port_forward(fleet, name, remote, (address, local), tell))
             out.text(f"{address}:{got} → {name}:{remote}\n")
         await anyio.sleep_forever()
 
 
 def request_of(which: LogOptions) -> PodLogOptions:
-    since = patience(which["since"]) if which["since"] else None
+    since = parse_timeout(which["since"]) if which["since"] else None
     return PodLogOptions("", which["follow"], which["previous"], which["tail"], since)
 
 
@@ -137,7 +139,7 @@ async def logs(fleet: DevServerApi, name: str, request: PodLogOptions) -> None:
     sys.stdout.flush()
     target = sys.stdout.fileno()
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    async for piece in logs_of(fleet, name, request):
+    async for piece in pod_logs(fleet, name, request):
         # On a terminal a log must not do more than be read.
         harmless = printable(decoder.decode(piece)).encode() if os.isatty(target) else piece
         await write_all(target, harmless)

@@ -82,9 +82,9 @@ def install_command(
     first write. Running it again changes only what differs; servers, homes and flavors are never touched.
     """
     from neorion.devservers.cli.commands import install_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: install_impl.install(fleet.client, out, overlay, wanted))
+    run_with_api(out, where, lambda fleet: install_impl.install(fleet.client, out, overlay, wanted))
 
 
 @click.command("uninstall", cls=Command)
@@ -102,9 +102,9 @@ def uninstall_command(out: Output, where: ClusterSelector, **how: Unpack[Uninsta
     and as long as there is one, so do the guards.
     """
     from neorion.devservers.cli.commands import install_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: install_impl.uninstall(fleet.client, out, how))
+    run_with_api(out, where, lambda fleet: install_impl.uninstall(fleet.client, out, how))
 
 
 admin = App("admin", help="Manage users and audit logs.")
@@ -165,9 +165,9 @@ def add_command(
     their rights. Keys and groups replace those there; without any, they stay. Quotas not given get their defaults.
     """
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: user_impl.add(fleet.client, out, name, options, dry_run=dry_run))
+    run_with_api(out, where, lambda fleet: user_impl.add(fleet.client, out, name, options, dry_run=dry_run))
 
 
 @user.command("refresh")
@@ -181,9 +181,9 @@ def refresh_command(out: Output, names: tuple[str, ...], where: ClusterSelector,
     to quotas by the user controller itself.
     """
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: user_impl.refresh(fleet.client, out, names, dry_run=dry_run))
+    run_with_api(out, where, lambda fleet: user_impl.refresh(fleet.client, out, names, dry_run=dry_run))
 
 
 @user.command("suspend")
@@ -195,9 +195,9 @@ def suspend_command(out: Output, name: str, where: ClusterSelector) -> None:
     Their sessions end and their tokens are worthless. Servers, homes and volumes stay.
     """
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: user_impl.suspend(fleet.client, out, name, suspended=True))
+    run_with_api(out, where, lambda fleet: user_impl.suspend(fleet.client, out, name, suspended=True))
 
 
 @user.command("resume")
@@ -206,9 +206,9 @@ def suspend_command(out: Output, name: str, where: ClusterSelector) -> None:
 def resume_command(out: Output, name: str, where: ClusterSelector) -> None:
     """Give a suspended user their rights again."""
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: user_impl.suspend(fleet.client, out, name, suspended=False))
+    run_with_api(out, where, lambda fleet: user_impl.suspend(fleet.client, out, name, suspended=False))
 
 
 @user.command("list")
@@ -216,9 +216,9 @@ def resume_command(out: Output, name: str, where: ClusterSelector) -> None:
 def list_command(out: Output, where: ClusterSelector) -> None:
     """List the users there are."""
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: user_impl.listed(fleet.client, out))
+    run_with_api(out, where, lambda fleet: user_impl.listed(fleet.client, out))
 
 
 @user.command("kubeconfig")
@@ -240,10 +240,12 @@ def kubeconfig_command(
     over: programs read the file anew.
     """
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask, patience  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import parse_timeout, run_with_api  # noqa: PLC0415 -- as above
 
-    life = patience(time)
-    ask(out, where, lambda fleet: user_impl.give_kubeconfig(fleet.client, out, name, life, token_file))
+    life = parse_timeout(time)
+    run_with_api(
+        out, where, lambda fleet: user_impl.give_kubeconfig(fleet.client, out, name, life, token_file)
+    )
 
 
 @user.command("remove")
@@ -259,9 +261,9 @@ def remove_command(out: Output, name: str, where: ClusterSelector, **how: Unpack
     Refused while there are servers, homes or other volumes in it, unless --with-homes.
     """
     from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: user_impl.remove(fleet.client, out, name, how))
+    run_with_api(out, where, lambda fleet: user_impl.remove(fleet.client, out, name, how))
 
 
 _files_argument = click.argument(

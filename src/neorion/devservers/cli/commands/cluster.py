@@ -13,9 +13,9 @@ from neorion.keel.cli.kit import Output
 def flavors_command(out: Output, where: ClusterSelector, *, aws: bool) -> None:
     """List the kinds of machines there are."""
     from neorion.devservers.cli.commands import cluster_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: cluster_impl.flavors(fleet, out, "aws" if aws else ""))
+    run_with_api(out, where, lambda fleet: cluster_impl.flavors(fleet, out, "aws" if aws else ""))
 
 
 @click.command("status", cls=Command)
@@ -23,9 +23,9 @@ def flavors_command(out: Output, where: ClusterSelector, *, aws: bool) -> None:
 def status_command(out: Output, where: ClusterSelector) -> None:
     """Show the cluster, your servers and the flavors."""
     from neorion.devservers.cli.commands import cluster_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: cluster_impl.status(fleet, out))
+    run_with_api(out, where, lambda fleet: cluster_impl.status(fleet, out))
 
 
 @click.command("info", cls=Command)
@@ -49,6 +49,6 @@ def test_command(out: Output, where: ClusterSelector) -> int:
     The exit code is 1 if something that devctl needs is not allowed.
     """
     from neorion.devservers.cli.commands import cluster_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    return ask(out, where, lambda fleet: cluster_impl.check(fleet, out))
+    return run_with_api(out, where, lambda fleet: cluster_impl.check(fleet, out))

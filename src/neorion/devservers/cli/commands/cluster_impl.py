@@ -11,7 +11,7 @@ from msgspec import Struct
 from neorion.devservers.cli.flavor_table import FLAVORS, FlavorRecord
 from neorion.devservers.cli.options import ClusterSelector
 from neorion.devservers.cli.tables import phase
-from neorion.devservers.client import DevServerApi, find_place, user_name
+from neorion.devservers.client import DevServerApi, resolve_context, user_name
 from neorion.keel.base import Denied, Error, Finding, NotFound, Severity
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
@@ -155,7 +155,7 @@ _ABILITIES: Final[Table[CommandSummary]] = Table(
 def info(out: Output, where: ClusterSelector, ctx: click.Context) -> None:
     commands = tuple(_abilities(ctx.parent or ctx))
     try:
-        place = find_place(where.namespace, where.context, where.kubeconfig, out.env)
+        place = resolve_context(where.namespace, where.context, where.kubeconfig, out.env)
         about = ClientInfo(place.cluster.server, place.namespace, user_name(out.env), commands)
     except Error as error:
         about = ClientInfo(error.sentence, where.namespace, user_name(out.env), commands)

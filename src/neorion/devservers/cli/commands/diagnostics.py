@@ -26,9 +26,9 @@ def describe_command(out: Output, name: str, where: ClusterSelector) -> None:
     What would stop it and when, what it costs, and what is in its way.
     """
     from neorion.devservers.cli.commands import diagnostics_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: diagnostics_impl.describe(fleet, out, name))
+    run_with_api(out, where, lambda fleet: diagnostics_impl.describe(fleet, out, name))
 
 
 @click.command("doctor", cls=Command)
@@ -40,9 +40,9 @@ def doctor_command(out: Output, names: tuple[str, ...], where: ClusterSelector) 
     Without a name, of all your servers. The exit code is 1 if one that should run does not.
     """
     from neorion.devservers.cli.commands import diagnostics_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    return ask(out, where, lambda fleet: diagnostics_impl.doctor(fleet, out, names))
+    return run_with_api(out, where, lambda fleet: diagnostics_impl.doctor(fleet, out, names))
 
 
 @click.command("events", cls=Command)
@@ -51,9 +51,9 @@ def doctor_command(out: Output, names: tuple[str, ...], where: ClusterSelector) 
 def events_command(out: Output, name: str, where: ClusterSelector) -> None:
     """Show what happened to a server."""
     from neorion.devservers.cli.commands import diagnostics_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: diagnostics_impl.events(fleet, out, name))
+    run_with_api(out, where, lambda fleet: diagnostics_impl.events(fleet, out, name))
 
 
 @click.command("cost", cls=Command)
@@ -71,13 +71,13 @@ def cost_command(out: Output, name: str, where: ClusterSelector, *, by_user: boo
     Without a name, all your servers and their sum.
     """
     from neorion.devservers.cli.commands import cost_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
     if by_user:
         cost_impl.check_alone(name)
-        ask(out, where, lambda fleet: cost_impl.by_user(fleet, out))
+        run_with_api(out, where, lambda fleet: cost_impl.by_user(fleet, out))
     else:
-        ask(out, where, lambda fleet: cost_impl.cost(fleet, out, name))
+        run_with_api(out, where, lambda fleet: cost_impl.cost(fleet, out, name))
 
 
 @click.command("monitor", cls=Command)
@@ -93,11 +93,11 @@ def monitor_command(
     CPU and memory as the cluster measures them, GPUs as nvidia-smi in the server tells. Ctrl-C ends it.
     """
     from neorion.devservers.cli.commands import monitor_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask, patience  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import parse_timeout, run_with_api  # noqa: PLC0415 -- as above
 
-    pause = None if once else patience(every)
+    pause = None if once else parse_timeout(every)
     if pause is not None and pause < _PAUSE_MIN:
         raise Invalid(
             "devservers.every", f"{every} is too short a pause.", hint="Wait 1s or more; or say --once."
         )
-    ask(out, where, lambda fleet: monitor_impl.monitor(fleet, out, names, pause))
+    run_with_api(out, where, lambda fleet: monitor_impl.monitor(fleet, out, names, pause))

@@ -7,7 +7,7 @@ from msgspec import Struct
 from neorion.devservers.cli.commands.cost_impl import CostRecord
 from neorion.devservers.cli.humanize import TONES, ago, moment
 from neorion.devservers.cli.tables import ServerRecord
-from neorion.devservers.client import DevServerApi, Diagnosis, ends, steps, when
+from neorion.devservers.client import DevServerApi, Diagnosis, event_time, steps, stop_conditions
 from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 from neorion.keel.base import Finding, Instant, Severity
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
@@ -49,7 +49,7 @@ class ServerDescription(Struct, frozen=True):
             server=ServerRecord.of(server),
             sentence=found.sentence,
             hint=found.hint,
-            stops=ends(server, flavor, now),
+            stops=stop_conditions(server, flavor, now),
             steps=tuple(StepRecord(one.name, one.done, one.obstacle) for one in steps(server)),
             cost=CostRecord.of(server, now),
             running_since=moment(status.running_since),
@@ -108,7 +108,7 @@ class EventRecord(Struct, frozen=True):
     @classmethod
     def of(cls, event: Event) -> "EventRecord":
         return cls(
-            time=moment(when(event)),
+            time=moment(event_time(event)),
             type=event.type,
             reason=event.reason,
             about=f"{event.regarding.kind}/{event.regarding.name}",

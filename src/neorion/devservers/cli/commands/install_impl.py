@@ -11,7 +11,7 @@ from neorion.devservers.adapters.install import (
     bundle,
 )
 from neorion.devservers.cli.commands.admin import InstallOptions, UninstallOptions
-from neorion.devservers.cli.session import patience
+from neorion.devservers.cli.session import parse_timeout
 from neorion.keel.cli.kit import Column, Output, Table, Tone, confirm
 from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.client import Client
@@ -40,7 +40,7 @@ STEPS: Final[Table[PlannedChange]] = Table(
 
 
 async def install(client: Client, out: Output, overlay: str, wanted: InstallOptions) -> None:
-    span = patience(wanted["timeout"])
+    span = parse_timeout(wanted["timeout"])
     images = ImageOverrides(wanted["image"], wanted["tools_image"], wanted["ssh"])
     manifests = bundle(Overlay(overlay), images, wanted["efs"], wanted["kueue"])
     installer = Installer(client)
@@ -61,7 +61,7 @@ async def install(client: Client, out: Output, overlay: str, wanted: InstallOpti
 
 
 async def uninstall(client: Client, out: Output, how: UninstallOptions) -> None:
-    span = patience(how["timeout"])
+    span = parse_timeout(how["timeout"])
     installer = Installer(client)
     standing = await installer.standing(purge=how["purge"])
     users = await installer.users()

@@ -14,10 +14,10 @@ def list_command(out: Output, where: ClusterSelector, *, watch: bool) -> None:
     """List your servers."""
     with out.waiting("asking the cluster"):
         from neorion.devservers.cli.commands import list_impl  # noqa: PLC0415 -- the help does not need it
-        from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+        from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-        found = None if watch else ask(out, where, list_impl.found)
+        found = None if watch else run_with_api(out, where, list_impl.found)
     if found is None:
-        ask(out, where, lambda fleet: list_impl.watch(fleet, out))
+        run_with_api(out, where, lambda fleet: list_impl.watch(fleet, out))
     else:
         out.show(*found)

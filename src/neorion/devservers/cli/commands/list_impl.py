@@ -2,8 +2,8 @@
 
 from neorion.devservers.cli.tables import ServerRecord, servers_table
 from neorion.devservers.client import DevServerApi
-from neorion.devservers.client.api import explained
-from neorion.devservers.model.kube_types import SERVERS
+from neorion.devservers.client.api import map_errors
+from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.keel.cli.kit import Output, Table
 from neorion.keel.kube import Added, Bookmark, Deleted, Modified, UndecodableObject
 
@@ -15,13 +15,13 @@ async def found(fleet: DevServerApi) -> tuple[list[ServerRecord], Table[ServerRe
 
 async def watch(fleet: DevServerApi, out: Output) -> None:
     """One line for each change, until the user or the server ends it."""
-    with explained(fleet.namespace):
+    with map_errors(fleet.namespace):
         await _follow(fleet, out)
 
 
 async def _follow(fleet: DevServerApi, out: Output) -> None:
     emit = out.watch(servers_table(fleet.clock.now()))
-    async with fleet.client.watch(SERVERS, fleet.namespace) as changes:
+    async with fleet.client.watch(DEVSERVERS, fleet.namespace) as changes:
         async for change in changes:
             match change:
                 case Added(object=server) | Modified(object=server):

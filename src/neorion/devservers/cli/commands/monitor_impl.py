@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from neorion.devservers.cli.humanize import TONES, ago, until
 from neorion.devservers.cli.tables import ServerRecord
-from neorion.devservers.client import DevServerApi, run_in
+from neorion.devservers.client import DevServerApi, exec_run
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Denied, Duration, Error, Instant, NotFound, Quantity, Retry
@@ -131,7 +131,7 @@ def _sum(containers: Sequence[ContainerUsage]) -> tuple[str, str]:
 async def _gpus(fleet: DevServerApi, server: DevServerObject) -> tuple[str, ...]:
     with anyio.move_on_after(_GPU_PATIENCE_S):
         try:
-            done = await run_in(fleet, server.meta.name, _ASK_GPUS)
+            done = await exec_run(fleet, server.meta.name, _ASK_GPUS)
         except Error:
             # An image without nvidia-smi, or a server that stops just now.
             return ()

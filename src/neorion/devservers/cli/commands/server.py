@@ -20,7 +20,7 @@ from neorion.keel.cli import Command, Format, dry_run_option, yes_option
 from neorion.keel.cli.kit import Output
 
 # These belong to one command and not to all that follow.
-_once = partial(click.option, allow_from_autoenv=False)
+_option_without_env = partial(click.option, allow_from_autoenv=False)
 
 
 class CreateOptions(TypedDict):
@@ -48,7 +48,7 @@ class ChangeOptions(TypedDict):
     dry_run: bool
 
 
-def _greet(out: Output, sentence: str) -> None:
+def _announce(out: Output, sentence: str) -> None:
     """Said before anything is loaded: whoever waits sees at once that something happens. Programs do not look on."""
     if out.shared.output is Format.TABLE:
         out.say(sentence)
@@ -82,16 +82,18 @@ def _greet(out: Output, sentence: str) -> None:
     metavar="CLAIM",
     help="A volume claim to mount at /shared.",
 )
-@_once(
+@_option_without_env(
     "--ssh-key",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="FILE",
     help="A public key (.pub) that may log in by SSH; may be given more than once.",
 )
-@_once("--distributed", is_flag=True, help="Several machines that train together.")
-@_once("--replicas", type=click.IntRange(min=1), metavar="N", help="How many machines, with --distributed.")
-@_once("--wait", is_flag=True, help="Show its progress until it can be used.")
+@_option_without_env("--distributed", is_flag=True, help="Several machines that train together.")
+@_option_without_env(
+    "--replicas", type=click.IntRange(min=1), metavar="N", help="How many machines, with --distributed."
+)
+@_option_without_env("--wait", is_flag=True, help="Show its progress until it can be used.")
 @timeout_option
 @dry_run_option
 @where_options
@@ -104,17 +106,17 @@ def create_command(
     to go on by itself.
     """
     if asked["wait"]:
-        _greet(out, f"Asking for {name} ...")
+        _announce(out, f"Asking for {name} ...")
     from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    wish = server_impl.wish_of(name, short, asked)
-    ask(out, where, lambda fleet: server_impl.create(fleet, out, wish, asked))
+    wish = server_impl.create_request(name, short, asked)
+    run_with_api(out, where, lambda fleet: server_impl.create(fleet, out, wish, asked))
 
 
 @click.command("start", cls=Command)
 @name_argument
-@_once(
+@_option_without_env(
     "--time",
     default="",
     show_default=False,
@@ -129,11 +131,11 @@ def start_command(
 ) -> None:
     """Start a server that was stopped."""
     if wait:
-        _greet(out, f"Starting {name} ...")
+        _announce(out, f"Starting {name} ...")
     from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: server_impl.start(fleet, out, name, time, timeout if wait else ""))
+    run_with_api(out, where, lambda fleet: server_impl.start(fleet, out, name, time, timeout if wait else ""))
 
 
 @click.command("stop", cls=Command)
@@ -149,15 +151,15 @@ def stop_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[C
     What runs in it ends.
     """
     from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: server_impl.stop(fleet, out, name, how))
+    run_with_api(out, where, lambda fleet: server_impl.stop(fleet, out, name, how))
 
 
 @click.command("extend", cls=Command)
 @name_argument
-@_once("--time", required=True, metavar="TIME", help="How much longer, as in 30m, 2h30m or 1d.")
-@_once("--shorten", is_flag=True, help="Count from now, even if it then ends sooner.")
+@_option_without_env("--time", required=True, metavar="TIME", help="How much longer, as in 30m, 2h30m or 1d.")
+@_option_without_env("--shorten", is_flag=True, help="Count from now, even if it then ends sooner.")
 @dry_run_option
 @where_options
 def extend_command(
@@ -168,10 +170,10 @@ def extend_command(
     Counts from the end it has, so that it never ends sooner.
     """
     from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
     asked = server_impl.ExtendOptions(time, shorten, dry_run)
-    ask(out, where, lambda fleet: server_impl.extend(fleet, out, name, asked))
+    run_with_api(out, where, lambda fleet: server_impl.extend(fleet, out, name, asked))
 
 
 @click.command("update", cls=Command)
@@ -191,9 +193,9 @@ def update_command(
     which is said and asked first. A change for which there is no room is taken back after ten minutes.
     """
     from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: server_impl.update(fleet, out, name, flavor, how))
+    run_with_api(out, where, lambda fleet: server_impl.update(fleet, out, name, flavor, how))
 
 
 @click.command("delete", cls=Command)
@@ -211,6 +213,6 @@ def delete_command(
     A server of the same name takes the home over while it is kept.
     """
     from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import ask  # noqa: PLC0415 -- as above
+    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
-    ask(out, where, lambda fleet: server_impl.delete(fleet, out, names, how))
+    run_with_api(out, where, lambda fleet: server_impl.delete(fleet, out, names, how))

@@ -5,7 +5,7 @@ from msgspec import Struct
 from neorion.devservers.cli.commands.server import ChangeOptions, CreateOptions
 from neorion.devservers.cli.humanize import clock_text
 from neorion.devservers.cli.progress import ProgressPrinter
-from neorion.devservers.cli.session import patience
+from neorion.devservers.cli.session import parse_timeout
 from neorion.devservers.cli.tables import ServerRecord, servers_table
 from neorion.devservers.client import (
     CreateRequest,
@@ -13,11 +13,11 @@ from neorion.devservers.client import (
     extended,
     parse_span,
     plan_move,
-    until_gone,
-    until_ready,
     until_stopped,
+    wait_deleted,
+    wait_ready,
 )
-from neorion.devservers.model.kube_types import SERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEVSERVERS, DevServerObject
 from neorion.keel.base import Invalid
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Output, confirm
@@ -32,7 +32,7 @@ class ExtendOptions(Struct, frozen=True):
     dry_run: bool
 
 
-def wish_of(name: str, short: str, asked: CreateOptions) -> CreateRequest:
+def create_request(name: str, short: str, asked: CreateOptions) -> CreateRequest:
     """What the arguments and options of `create` ask for together."""
     if short and asked["flavor"] and short != asked["flavor"]:
         raise Invalid(
@@ -60,9 +60,9 @@ def wish_of(name: str, short: str, asked: CreateOptions) -> CreateRequest:
 
 async def create(fleet: DevServerApi, out: Output, wish: CreateRequest, asked: CreateOptions) -> None:
     if asked["dry_run"]:
-        _show_manifest(out, SERVERS.manifest(await fleet.checked(wish)))
+        _show_manifest(out, DEVSERVERS.manifest(await fleet.checked(wish)))
         return
-    span = patience(asked["timeout"])
+    span = parse_timeout(asked["timeout"])
     flavor = await fleet.flavor(wish.flavor)
     if flavor.spec.deprecated is not None:
         instead = flavor.spec.deprecated.redirect
@@ -74,29 +74,29 @@ async def create(fleet: DevServerApi, out: Output, wish: CreateRequest, asked: C
     out.say(f"{wish.name} is being made on {server.spec.flavor}.")
     # Whether several machines are served is the operator's to say; without its word nobody would know.
     if asked["wait"] or asked["distributed"]:
-        server = await until_ready(fleet, wish.name, ProgressPrinter(out, fleet.clock), span)
+        server = await wait_ready(fleet, wish.name, ProgressPrinter(out, fleet.clock), span)
         out.say(f"{wish.name} is ready: devctl ssh {wish.name}")
     else:
         out.say(f"Follow it: devctl describe {wish.name}; enter it: devctl ssh {wish.name}")
-    _show(out, fleet, server)
+    _print_server(out, fleet, server)
 
 
 async def start(fleet: DevServerApi, out: Output, name: str, time: str, at_most: str) -> None:
     """`at_most` is how long to wait, and empty for who does not."""
-    span = patience(at_most) if at_most else None
+    span = parse_timeout(at_most) if at_most else None
     server = await fleet.start(name, parse_span(time) if time else None)
     if span is not None:
-        server = await until_ready(fleet, name, ProgressPrinter(out, fleet.clock), span)
+        server = await wait_ready(fleet, name, ProgressPrinter(out, fleet.clock), span)
         out.say(f"{name} is ready: devctl ssh {name}")
-    _show(out, fleet, server)
+    _print_server(out, fleet, server)
 
 
 async def stop(fleet: DevServerApi, out: Output, name: str, how: ChangeOptions) -> None:
-    span = patience(how["timeout"])
+    span = parse_timeout(how["timeout"])
     server = await fleet.server(name)
     if not server.spec.running:
         out.say(f"{name} is stopped already.")
-        _show(out, fleet, server)
+        _print_server(out, fleet, server)
         return
     if how["dry_run"]:
         out.say(f"Would stop {name}; its home would be kept.")
@@ -106,7 +106,7 @@ async def stop(fleet: DevServerApi, out: Output, name: str, how: ChangeOptions) 
     if how["wait"]:
         server = await until_stopped(fleet, name, span)
     out.say(f"{name} is {'stopped' if how['wait'] else 'stopping'}; its home is kept. devctl start {name}")
-    _show(out, fleet, server)
+    _print_server(out, fleet, server)
 
 
 async def extend(fleet: DevServerApi, out: Output, name: str, asked: ExtendOptions) -> None:
@@ -118,11 +118,11 @@ async def extend(fleet: DevServerApi, out: Output, name: str, asked: ExtendOptio
         return
     found = await fleet.extend(name, by, shorten=asked.shorten)
     out.say(f"{name} runs until {clock_text(found.end)}.")
-    _show(out, fleet, await fleet.server(name))
+    _print_server(out, fleet, await fleet.server(name))
 
 
 async def update(fleet: DevServerApi, out: Output, name: str, flavor: str, how: ChangeOptions) -> None:
-    span = patience(how["timeout"])
+    span = parse_timeout(how["timeout"])
     move = await plan_move(fleet, name, flavor)
     out.say(move.sentence)
     if how["dry_run"]:
@@ -132,14 +132,14 @@ async def update(fleet: DevServerApi, out: Output, name: str, flavor: str, how: 
         confirm(f"Move {name} from {move.server.spec.flavor} to {wanted}?", yes=how["yes"])
     server = await fleet.set_flavor(move.server, wanted)
     if how["wait"] and move.server.spec.running:
-        server = await until_ready(fleet, name, ProgressPrinter(out, fleet.clock), span, flavor=wanted)
+        server = await wait_ready(fleet, name, ProgressPrinter(out, fleet.clock), span, flavor=wanted)
         out.say(f"{name} is on {wanted}.")
-    _show(out, fleet, server)
+    _print_server(out, fleet, server)
 
 
 async def delete(fleet: DevServerApi, out: Output, names: tuple[str, ...], how: ChangeOptions) -> None:
     """All of them are looked up before the first goes."""
-    span = patience(how["timeout"])
+    span = parse_timeout(how["timeout"])
     servers = [await fleet.server(name) for name in dict.fromkeys(names)]
     kept = ", ".join(f"{one.meta.name} for {one.spec.home.retention}" for one in servers)
     if how["dry_run"]:
@@ -149,13 +149,13 @@ async def delete(fleet: DevServerApi, out: Output, names: tuple[str, ...], how: 
     for one in servers:
         await fleet.delete(one.meta.name)
     for one in servers if how["wait"] else ():
-        await until_gone(fleet, one.meta.name, span)
+        await wait_deleted(fleet, one.meta.name, span)
     out.say(f"Homes are kept: {kept}. A server of the same name takes its home over.")
     if out.shared.output is not Format.TABLE:
         out.show([ServerRecord.of(one) for one in servers], servers_table(fleet.clock.now()))
 
 
-def _show(out: Output, fleet: DevServerApi, server: DevServerObject) -> None:
+def _print_server(out: Output, fleet: DevServerApi, server: DevServerObject) -> None:
     """People have read how it went; machines get the server."""
     if out.shared.output is not Format.TABLE:
         out.show_one(ServerRecord.of(server), servers_table(fleet.clock.now()))

@@ -8,7 +8,7 @@ from neorion.devservers.adapters.users import TenantManager, User, UserRequest, 
 from neorion.devservers.cli.commands.admin import RemoveUserOptions, UserOptions
 from neorion.devservers.cli.commands.install_impl import STEPS, news
 from neorion.devservers.cli.humanize import age, moment
-from neorion.devservers.cli.session import patience
+from neorion.devservers.cli.session import parse_timeout
 from neorion.devservers.client.create_request import public_key
 from neorion.devservers.model.user import UserQuota
 from neorion.keel.base import Duration, Invalid
@@ -87,7 +87,7 @@ async def give_kubeconfig(client: Client, out: Output, name: str, life: Duration
 
 
 async def remove(client: Client, out: Output, name: str, how: RemoveUserOptions) -> None:
-    span = patience(how["timeout"])
+    span = parse_timeout(how["timeout"])
     users = TenantManager(client)
     user = await users.get(name)
     if not how["with_homes"]:
