@@ -102,7 +102,7 @@ def reference_at_rest(given: Iterator[Manifest], program: Path) -> Iterator[Mani
 
 
 def _applied(manifest: Manifest) -> Manifest:
-    return _standing(DesiredManifest.of(manifest).stamped(None))
+    return _standing(DesiredManifest.of(manifest).with_annotation(None))
 
 
 def _standing(body: Manifest) -> Manifest:

@@ -60,7 +60,7 @@ def texts(name: str, number: int) -> list[tuple[Kind[Any] | str, bytes]]:
         seen = Observed(msgspec.convert(whole, DevServerObject), a_flavor(), a_claim(), pods=seen.pods)
     made: list[tuple[Kind[Any] | str, Any]] = [(DEVSERVERS, whole), (POD, pod)]
     for manifest in decide(seen, SETTINGS, NOW).objects:
-        body = DesiredManifest.of(manifest).stamped(None)
+        body = DesiredManifest.of(manifest).with_annotation(None)
         body["metadata"] |= ids | ({"generation": 1} if manifest["kind"] == "Deployment" else {})
         body["status"] = {"phase": "Bound"}
         made.append((manifest["kind"], body))

@@ -100,8 +100,8 @@ async def _main(verb: str, folder: str, *counts: str) -> None:
                     _finish(deck, lives, job)
                 lives.take()
                 if number * tasks % 1000 == 0:
-                    await deck.journal.durable()
-            await deck.journal.durable()
+                    await deck.journal.wait_durable()
+            await deck.journal.wait_durable()
         else:
             await load(store, deck.book)
         print(json.dumps(_resident() - before))

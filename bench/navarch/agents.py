@@ -132,7 +132,7 @@ async def serve_nodes(nodes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with plane_of(nodes, Path(folder)) as (plane, cloud), serve(plane.app) as server:
             tokens = populate(plane, cloud, nodes)
-            await plane.fleet.deck.journal.durable()
+            await plane.fleet.deck.journal.wait_durable()
             print(json.dumps({"port": server.port, "tokens": tokens}), flush=True)
             await asyncio.to_thread(sys.stdin.read)
 

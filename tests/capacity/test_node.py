@@ -52,7 +52,7 @@ def test_any_text_is_a_provider_id_or_none(text: str):
 
 @given(st.text())
 def test_a_reason_becomes_a_value_that_kubernetes_takes(why: str):
-    value = Taint.saying(CORDONED, TaintEffect.NO_SCHEDULE, why).value
+    value = Taint.with_reason(CORDONED, TaintEffect.NO_SCHEDULE, why).value
     assert len(value) <= 63
     assert all(char.isascii() and (char.isalnum() or char in "._-") for char in value)
     assert not value or (value[0].isalnum() and value[-1].isalnum())

@@ -69,7 +69,7 @@ async def controller(place: Place) -> AsyncGenerator[tuple[ControllerContext, St
         await load(store, deck.book)
         crew.spawn("journal", deck.journal.run)
         yield deck, store
-        await deck.journal.durable()
+        await deck.journal.wait_durable()
         crew.cancel()
 
 
@@ -102,7 +102,7 @@ async def test_a_controller_that_starts_again_knows_what_was_durable(place: Plac
     async with controller(place) as (deck, _):
         fill(deck)
         before = deck.book
-        await deck.journal.durable()
+        await deck.journal.wait_durable()
     async with controller(place) as (deck, store):
         after = deck.book
         assert after.jobs == before.jobs

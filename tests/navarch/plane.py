@@ -57,8 +57,8 @@ class Running:
         """Until nothing is under way any more."""
         fleet = self.plane.fleet
         noted = -1
-        while fleet.deck.journal.noted != noted or fleet.errands.busy:
-            noted = fleet.deck.journal.noted
+        while fleet.deck.journal.version != noted or fleet.errands.busy:
+            noted = fleet.deck.journal.version
             await fleet.tick()
             await fleet.errands.idle()
 

@@ -108,7 +108,7 @@ class Truth:
         """A worker that is being emptied is given nothing new."""
         book = desk.deck.book
         for worker in book.workers.values():
-            placed = set(book.placed[worker.id])
+            placed = set(book.attempts_on_worker[worker.id])
             if not worker.draining:
                 self.drained.pop(worker.id, None)
             elif fresh := placed - self.drained.setdefault(worker.id, placed):

@@ -275,8 +275,8 @@ def kept(desk: ControllerServices) -> list[Any]:
     """What must be empty when nothing is under way."""
     private: Any = desk
     return [
-        private.deck.bells._listening,
-        private.deck.curtains._listening,
+        private.deck.job_ended._listening,
+        private.deck.first_attempt_started._listening,
         private.deck.journal._waiting,
         private.shelf._logs,
         {worker: line for worker, line in private.dispatch._lines.items() if line.start or line.stop},

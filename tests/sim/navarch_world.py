@@ -149,7 +149,7 @@ class Fleet:
 
     async def story(self, subject: str) -> list[tuple[EventRecord, HistoryEntry]]:
         assert self.plane is not None
-        await self.plane.fleet.deck.journal.durable()
+        await self.plane.fleet.deck.journal.wait_durable()
         return await story_of(self.plane.fleet.deck.store, subject, 500)
 
     # The hosts' programs.
@@ -187,10 +187,10 @@ class Fleet:
         twice = [intent for intent, times in self.cloud.bought.items() if times > 1]
         if twice:
             return [Finding(Severity.ERROR, "navarch.double", twice[0], "one intent bought two machines")]
-        if self.plane is None or self.plane.fleet.deck.journal.noted == self._inspected:
+        if self.plane is None or self.plane.fleet.deck.journal.version == self._inspected:
             return []
         deck = self.plane.fleet.deck
-        self._inspected = deck.journal.noted
+        self._inspected = deck.journal.version
         return [
             found for spec in deck.specs.values() for found in violations(deck.book.view(spec, deck.started))
         ]

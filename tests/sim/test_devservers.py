@@ -178,8 +178,8 @@ def test_a_server_let_go_before_its_home_is_marked_is_found(monkeypatch: pytest.
             return await owned(self, seen)
         return await self._applier.set_finalizer(DEVSERVERS, seen.server, FINALIZER, wanted=False)
 
-    owned = devserver.DevServerController._own
-    monkeypatch.setattr(devserver.DevServerController, "_own", hasty)
+    owned = devserver.DevServerController._ensure_finalizer
+    monkeypatch.setattr(devserver.DevServerController, "_ensure_finalizer", hasty)
     ends = (simulate(partial(lifetime, point=EVERY_WRITE[1], crash_at=at), 0) for at in range(1, 60))
     failure = next(end.error for end in ends if not end.ok)
     assert "HOME_DELETE_AFTER in kept.meta.annotations" in "".join(format_exception(failure))

@@ -339,7 +339,7 @@ def tell_before_it_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
     async def at_once(_journal: Journal) -> None:
         pass
 
-    monkeypatch.setattr(Journal, "durable", at_once)
+    monkeypatch.setattr(Journal, "wait_durable", at_once)
 
 
 def give_workers_up_before_their_lease_is_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def nothing_durable(patch: pytest.MonkeyPatch) -> None:
     async def at_once(_: Journal) -> None:
         return
 
-    patch.setattr(Journal, "durable", at_once)
+    patch.setattr(Journal, "wait_durable", at_once)
 
 
 def application_errors_cost_nodes(patch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ class ClusterManager:
         shelf = self.shelf.with_given(known.binaries if known else "")
         await build_missing(shelf, wishes.programs, tell)
         async with locked(self.folder / name):
-            record = self._placed(name)
+            record = self._claim_slot(name)
             self.save(name, msgspec.structs.replace(record, binaries=str(shelf.given or "")))
             if record.networked or wishes.needs_network:
                 await self._networked(name)
@@ -135,7 +135,7 @@ class ClusterManager:
             await resume_addons(cluster, wishes.addons, tell)
             return cluster
 
-    def _placed(self, name: str) -> ClusterRecord:
+    def _claim_slot(self, name: str) -> ClusterRecord:
         """What is known of it, with its slot claimed."""
         folder, record = self.folder / name, self._record(name)
         ledger = UndoLog(folder)

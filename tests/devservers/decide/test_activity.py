@@ -42,7 +42,7 @@ def test_a_server_whose_cpu_cannot_be_read_is_never_known_to_be_idle():
     look = next_history(None, "pod", ProbeReading(), START).look
     assert look is not None
     assert look.unknown == (ActivitySource.CPU,)
-    assert not look.proves(START)
+    assert not look.proves_idle(START)
 
 
 def test_a_container_that_began_anew_is_compared_with_itself_alone():
@@ -70,8 +70,8 @@ def test_the_latest_sign_of_each_source_is_remembered():
         ActivitySignal(ActivitySource.SESSION, START),
         ActivitySignal(ActivitySource.TERMINAL, START + 8 * MINUTE),
     )
-    assert sight.look.proves(START + 10 * MINUTE)
-    assert not sight.look.proves(START + 11 * MINUTE)
+    assert sight.look.proves_idle(START + 10 * MINUTE)
+    assert not sight.look.proves_idle(START + 11 * MINUTE)
 
 
 def test_who_cannot_be_looked_into_is_unknown_and_not_forgotten():

@@ -71,7 +71,7 @@ async def scaled(
     settings = ControllerSettings(folder, secret="a secret", lease=WorkerLeaseTiming.within(LONG))
     async with office(folder, settings) as there:
         desk = there.desk
-        home = ControllerEndpoint("memory:1", desk.badges.of_slice)
+        home = ControllerEndpoint("memory:1", desk.badges.slice_token)
         scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, groups, home)
         moved = asyncio.Event()
         scaler.wake = moved.set

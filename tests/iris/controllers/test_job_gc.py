@@ -46,7 +46,7 @@ async def ended_job(desk: ControllerServices, name: str, body: bytes) -> Job:
     spec = JobSpec(JobName(f"/ada/{name}"), FunctionCall(digest), Resources(1000))
     job, _existed = submit(desk.deck, spec, name, Digest(""))
     desk.lives.cancel(job.id, TaskReason.CANCELLED)
-    await desk.deck.journal.durable()
+    await desk.deck.journal.wait_durable()
     return job
 
 
@@ -63,13 +63,13 @@ async def test_an_old_job_goes_with_its_blobs_and_stays_gone(tmp_path: Path, siz
         desk.shelf.append(job.id, "attempt-1", 0, b"text")  # pyright: ignore[reportArgumentType] -- any name will do
         await sweep(desk)
         assert job.id in desk.deck.book.jobs
-        await desk.deck.journal.durable()
+        await desk.deck.journal.wait_durable()
     async with controller(tmp_path, ControllerSettings(tmp_path, keep_jobs_for=Duration(0))) as desk:
         await sweep(desk)
         assert job.id not in desk.deck.book.jobs
         assert not await desk.blobs.has(job.spec.entry.function)  # pyright: ignore[reportAttributeAccessIssue] -- a call
         assert not (tmp_path / "logs" / job.id).exists()
-        await desk.deck.journal.durable()
+        await desk.deck.journal.wait_durable()
     async with controller(tmp_path) as desk:
         assert not desk.deck.book.jobs
         assert not desk.deck.book.keys

@@ -68,7 +68,7 @@ class Office:
         """A slice of the platform's; what its machines show."""
         piece = SliceId(name)
         self.desk.deck.book.put_slice(Slice(piece, "group", Instant(1), SliceState.BOOTSTRAPPING))
-        return self.desk.badges.of_slice(piece)
+        return self.desk.badges.slice_token(piece)
 
     async def join(self, token: str, piece: str = "by-hand-1") -> pb.JoinResponse:
         return await self.worker(token).join(joining(piece))
@@ -129,7 +129,7 @@ async def office(folder: Path, settings: ControllerSettings | None = None) -> As
         app = AsgiApp(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
         async with MemoryTransport(app) as transport:
             yield Office(desk, metrics, transport)
-        await desk.deck.journal.durable()
+        await desk.deck.journal.wait_durable()
         crew.cancel()
 
 

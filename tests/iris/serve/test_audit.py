@@ -89,7 +89,7 @@ async def test_no_token_is_on_record(tmp_path: Path):
     async with office(tmp_path) as there:
         badge = there.slice("slice-1")
         joined = await there.join(badge, "slice-1")
-        await there.desk.deck.journal.durable()
+        await there.desk.deck.journal.wait_durable()
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     for token in (badge, joined.token, "a secret"):
         assert token.rpartition(".")[2].encode() not in kept

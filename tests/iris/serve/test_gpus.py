@@ -30,7 +30,7 @@ def wanting(name: str, gpus: int, *, warm: bool = False) -> pb.SubmitRequest:
 
 def devices(there: Office, joined: pb.JoinResponse) -> dict[str, Sequence[int]]:
     book = there.desk.deck.book
-    attempts = [book.attempts[one] for one in book.placed[WorkerId(joined.worker)]]
+    attempts = [book.attempts[one] for one in book.attempts_on_worker[WorkerId(joined.worker)]]
     return {book.jobs[one.job].spec.name: one.gpus for one in attempts}
 
 

@@ -50,7 +50,7 @@ async def test_a_large_job_comes_in_pages_and_then_only_what_changed(
             assert [len(page.tasks) for page in pages] == [10, 10, 5]
             assert [page.caught_up for page in pages] == [False, False, True]
             task = there.desk.deck.book.tasks[JobId(answer.id)][17]
-            there.desk.lives.give_up(task)
+            there.desk.lives.expire_task(task)
             found: dict[int, str] = {}
             async for change in changes:
                 found |= {one.index: one.state for one in change.tasks}

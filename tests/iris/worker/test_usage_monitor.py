@@ -57,11 +57,11 @@ async def test_a_look_tells_the_rate_since_the_last_one_and_the_most_memory():
         None,
     ]
     end = AttemptExit(ExitKind.EXIT, cpu_seconds=11.5, memory_bytes=450)
-    assert here.at_the_end(ATTEMPT, end) == pb.Usage(cpu_ms=11_500, memory_peak_bytes=500)
+    assert here.final_usage(ATTEMPT, end) == pb.Usage(cpu_ms=11_500, memory_peak_bytes=500)
     larger = replace(end, memory_bytes=600)
-    assert here.at_the_end(ATTEMPT, larger) == pb.Usage(cpu_ms=11_500, memory_peak_bytes=600)
+    assert here.final_usage(ATTEMPT, larger) == pb.Usage(cpu_ms=11_500, memory_peak_bytes=600)
     here.forget(ATTEMPT)
-    assert here.at_the_end(ATTEMPT, AttemptExit(ExitKind.LOST)) is None
+    assert here.final_usage(ATTEMPT, AttemptExit(ExitKind.LOST)) is None
 
 
 async def test_everybody_sees_what_a_task_uses_while_it_runs_and_nobody_when_it_has_ended(

@@ -57,7 +57,7 @@ async def test_what_is_durable_is_in_the_store_and_what_gathered_went_together(w
         notes.note(2, "second")
 
         async def reader() -> None:
-            await notes.durable()
+            await notes.wait_durable()
             assert await store.read(written) == [(1, "first, again"), (2, "second")]
 
         async with Supervisor() as crew:
@@ -69,9 +69,9 @@ async def test_what_is_durable_is_in_the_store_and_what_gathered_went_together(w
                 crew.spawn("writer", notes.run)
             assert notes.commits == 1
             notes.note(3, "third")
-            await notes.durable()
+            await notes.wait_durable()
             assert (3, "third") in await store.read(written)
-            await notes.durable()
+            await notes.wait_durable()
             await world.sleep(10)
             assert notes.commits == 2, "nothing is written while nothing changes"
             crew.cancel()
@@ -90,7 +90,7 @@ async def test_a_store_that_takes_nothing_is_told_once_and_so_is_its_return(
             crew.spawn("writer", notes.run)
             for number in range(1, 4):
                 notes.note(number, "line")
-                await notes.durable()
+                await notes.wait_durable()
             crew.cancel()
     told = [record.message for record in caplog.records if "the store takes" in record.message]
     assert told == ["the store takes no changes", "the store takes changes again"]

@@ -102,7 +102,7 @@ async def test_a_machine_that_the_book_gave_up_is_given_back(shop: Shop):
     async with shop.running() as it:
         node = await shop.bought(it)
         it.plane.fleet.moves.node(node, NodeState.TERMINATED, "a test forgets it")
-        await it.plane.fleet.deck.journal.durable()
+        await it.plane.fleet.deck.journal.wait_durable()
         await it.plane.sweep.tick()
         assert await shop.machines(it) == []
         assert [finding.code for finding in it.plane.sweep.findings.values()] == ["navarch.orphan"]
@@ -167,7 +167,7 @@ async def forgotten(it: Running, *nodes: Node) -> None:
     await it.plane.orders.pause("training", Requester("a test"))
     for node in nodes:
         it.plane.fleet.moves.node(node, NodeState.TERMINATED, "a test forgets it")
-    await it.plane.fleet.deck.journal.durable()
+    await it.plane.fleet.deck.journal.wait_durable()
 
 
 async def test_an_orphan_that_does_not_go_keeps_no_other_from_going(monkeypatch: pytest.MonkeyPatch):

@@ -44,7 +44,7 @@ async def test_ten_thousand_lost_answers_never_buy_twice():
                     with suppress(Retry):
                         await fleet.buyer.buy(purchase.id)
             lost += it.provider.lost
-            await fleet.deck.journal.durable()
+            await fleet.deck.journal.wait_durable()
         disk.crash()
     async with running(IDLE, disk=disk, cloud=cloud) as it:
         cloud.behaviour.lost = 0.0
@@ -193,7 +193,7 @@ async def test_a_machine_whose_purchase_was_given_up_is_given_back_and_a_foreign
         await it.turn()
         (node,) = it.nodes()
         fleet.moves.node(node, NodeState.TERMINATED, "a test forgets it")
-        await fleet.deck.journal.durable()
+        await fleet.deck.journal.wait_durable()
         intent = Intent(IntentId("buy-nobody"), fleet.deck.installation.id, "gpu_8x_h100_sxm5", "us-west-2")
         foreign = it.cloud.make(intent)
         monkeypatch.setattr("neorion.navarch.controllers.garbage_collection.GRACE", Duration(0))

@@ -48,7 +48,7 @@ class Taint:
     value: str = ""
 
     @classmethod
-    def saying(cls, key: str, effect: TaintEffect, why: str) -> "Taint":
+    def with_reason(cls, key: str, effect: TaintEffect, why: str) -> "Taint":
         """The reason as a value that Kubernetes takes: letters, digits, dots, dashes."""
         word = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in why)
         return cls(key, effect, word[:_VALUE_MAX].strip("._-"))

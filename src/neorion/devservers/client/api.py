@@ -101,7 +101,7 @@ class DevServerApi:
             found = await self.client.list(DEVSERVERS, self.namespace)
         return sorted(found.items, key=lambda one: one.meta.name)
 
-    async def everybodys(self) -> Sequence[DevServerObject]:
+    async def list_all(self) -> Sequence[DevServerObject]:
         """The servers of all namespaces, for who may see them."""
         with map_errors(self.namespace):
             return (await self.client.list(DEVSERVERS)).items
@@ -120,7 +120,7 @@ class DevServerApi:
             hint=did_you_mean(name, names) or f"Make it: devctl create {name}",
         )
 
-    async def checked(self, wish: "CreateRequest") -> dict[str, Any]:
+    async def validate(self, wish: "CreateRequest") -> dict[str, Any]:
         """The DevServer that a wish stands for, after every check that can be made without making it."""
         flavor = await self.flavor(wish.flavor)
         limits = flavor.spec.limits
@@ -138,7 +138,7 @@ class DevServerApi:
 
     async def create(self, wish: "CreateRequest") -> DevServerObject:
         """Refuses what cannot be before anything is written."""
-        return await self.make(await self.checked(wish))
+        return await self.make(await self.validate(wish))
 
     async def make(self, manifest: dict[str, Any]) -> DevServerObject:
         """From a manifest that `checked` gave. Whose answer was lost on its way looks for its server, and asks again if there is none."""
@@ -255,7 +255,7 @@ class DevServerApi:
         better = [note for note in told if _UNBOUND not in note] or told
         return f"{better[-1]}." if better else ""
 
-    async def diagnosed(self, server: DevServerObject) -> Diagnosis:
+    async def diagnose(self, server: DevServerObject) -> Diagnosis:
         """Why it is as it is. Events are read only where the status alone does not say it."""
         found = diagnose(server)
         if found.well or not server.spec.running or obstacle(server):

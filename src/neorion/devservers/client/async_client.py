@@ -106,7 +106,7 @@ class AsyncDevServer:
             if self._wish is None:
                 await self._fleet.server(self.name)
             else:
-                await self._make(self._fleet, await self._fleet.checked(self._wish))
+                await self._make(self._fleet, await self._fleet.validate(self._wish))
                 await wait_ready(self._fleet, self.name)
         except BaseException:
             await self._stack.aclose()
@@ -124,7 +124,7 @@ class AsyncDevServer:
 
     async def doctor(self) -> Diagnosis:
         """Why it is as it is, in one sentence, and what would help."""
-        return await self.fleet.diagnosed(await self.fleet.server(self.name))
+        return await self.fleet.diagnose(await self.fleet.server(self.name))
 
     async def events(self) -> list[Event]:
         """What was told of it and of all it is made of, the oldest first."""

@@ -104,7 +104,7 @@ class _ReadyWait:
         if self.last is None:
             return Diagnosis(False, "nothing is known of it.")
         try:
-            return await self._fleet.diagnosed(self.last)
+            return await self._fleet.diagnose(self.last)
         except Error:
             return diagnose(self.last)
 

@@ -66,7 +66,7 @@ class ClusterCache:
             body=self.bodies.get(key),
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
-            ahead=servers_before(server, self._rivals(server, asked)),
+            ahead=servers_before(server, self._same_user_servers(server, asked)),
             user_keys=self._keys_of_user(key.namespace),
             standing=next((self.flavors.get(ObjectKey("", other)) for other in others), None),
         )
@@ -97,9 +97,13 @@ class ClusterCache:
 
     def behind(self, server: DevServerObject) -> Iterable[ObjectKey]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
-        return (other.meta.key for flavor in flavors_of(server) for other in self._rivals(server, flavor))
+        return (
+            other.meta.key
+            for flavor in flavors_of(server)
+            for other in self._same_user_servers(server, flavor)
+        )
 
-    def _rivals(self, server: DevServerObject, flavor: str) -> Iterable[DevServerObject]:
+    def _same_user_servers(self, server: DevServerObject, flavor: str) -> Iterable[DevServerObject]:
         """Nobody is counted where nothing is rationed: there may be thousands."""
         if max_per_user(self.flavors.get(ObjectKey("", flavor))) is None:
             return ()

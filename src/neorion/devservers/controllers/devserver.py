@@ -89,9 +89,9 @@ class DevServerController:
         now = to_datetime(self._clock.now())
         try:
             seen = await self._with_host_key(seen, now)
-            seen = replace(seen, server=await self._own(seen))
+            seen = replace(seen, server=await self._ensure_finalizer(seen))
             decision = decide(seen, self._settings, now)
-            if await self._made_anything(decision):
+            if await self._apply_objects(decision):
                 # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
                 return Duration(0)
             await self._fit(seen, decision)
@@ -123,7 +123,7 @@ class DevServerController:
         if decision.release:
             await self._release(server)
 
-    async def _made_anything(self, decision: Decision) -> bool:
+    async def _apply_objects(self, decision: Decision) -> bool:
         """Applies its objects. Whether there are new ones among them, and the mirrors show them."""
         made = False
         for manifest in decision.objects:
@@ -151,7 +151,7 @@ class DevServerController:
         told = msgspec.structs.replace(seen.server.status, **fields)
         return replace(seen, server=await self._applier.write_status(DEVSERVERS, seen.server, told))
 
-    async def _own(self, seen: Observed) -> DevServerObject:
+    async def _ensure_finalizer(self, seen: Observed) -> DevServerObject:
         """The finalizer comes before anything it guards."""
         if seen.server.meta.deleted is not None:
             return seen.server

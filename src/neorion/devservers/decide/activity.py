@@ -42,7 +42,7 @@ class ActivitySnapshot:
     signs: tuple[ActivitySignal, ...] = ()
     unknown: tuple[ActivitySource, ...] = ()
 
-    def proves(self, now: datetime) -> bool:
+    def proves_idle(self, now: datetime) -> bool:
         """Whether it is fresh and whole enough to say that nobody is there."""
         return not self.unknown and now - self.taken <= FRESH
 

@@ -49,7 +49,7 @@ def deadline(server: RunningServer) -> Deadline | None:
 
 def due(server: RunningServer, now: datetime) -> Deadline | None:
     """The end that has come. Idleness has to be proven at that moment."""
-    proven = server.look is not None and server.look.proves(now)
+    proven = server.look is not None and server.look.proves_idle(now)
     ends = (_expiry_of(server), idle_end(server) if proven else None, _scheduled_stop(server))
     found = _first(ends)
     return found if found is not None and found.time <= now else None

@@ -43,7 +43,7 @@ def activity(seen: Observed, server: RunningServer) -> Activity | None:
 def warned(seen: Observed, server: RunningServer, end: Deadline | None, now: datetime) -> tuple[str, ...]:
     """Nobody is warned of idleness on old evidence: they may be typing."""
     found = warnings_due(server, end, now)
-    proven = seen.look is not None and seen.look.proves(now)
+    proven = seen.look is not None and seen.look.proves_idle(now)
     if end is None or end.reason is not StopReason.IDLE or proven:
         return found
     return tuple(one for one in found if one in seen.server.status.warned)

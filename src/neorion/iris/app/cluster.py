@@ -125,7 +125,7 @@ async def cluster(
         local = LocalPlace(folder / "slices", running.address, launch)
         async with open_platform(file, local, clock, rng) as platform:
             desk = running.desk
-            home = ControllerEndpoint(platform.discover_controller(), desk.badges.of_slice)
+            home = ControllerEndpoint(platform.discover_controller(), desk.badges.slice_token)
             scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
             desk.shapes += scaler.shapes()
             desk.scaling_reason = scaler.reason
@@ -133,7 +133,7 @@ async def cluster(
             pace = LoopTiming(file.defaults.autoscaler.evaluation_interval)
             scaling = Loop("iris.scale", scaler.tick, pace, clock, rng, running.watch)
             scaler.wake = scaling.wake
-            scaler.after = desk.look_at_reasons
+            scaler.after = desk.notify_reason_changes
             # The autoscaler looks at the reasons too, when it has looked at the demand.
             desk.scheduler.after = scaling.wake
             # A crew of its own, which ends before the platform it listens to.

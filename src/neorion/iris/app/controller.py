@@ -147,11 +147,11 @@ async def start(
     clock, rng = deck.clock, deck.rng
     placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
     deck.wake = placing.wake
-    desk.scheduler.after = desk.look_at_reasons
+    desk.scheduler.after = desk.notify_reason_changes
     crew.spawn("iris.herald", desk.herald.run)
     crew.loop(placing)
     watching = LoopTiming(settings.lease.renew_every * 0.5)
-    crew.loop(Loop("iris.watch", desk.look_after_workers, watching, clock, rng, watch))
+    crew.loop(Loop("iris.watch", desk.check_worker_liveness, watching, clock, rng, watch))
     waits = Loop("iris.deadlines", desk.deadlines.tick, _DEADLINES, clock, rng, watch)
     desk.deadlines.wake = waits.wake
     crew.loop(waits)
@@ -171,7 +171,7 @@ def assemble(
     watchers, deadlines = JobWatchHub(), DeadlineController(deck, lives)
 
     def stirred(job: JobId, index: int | None) -> None:
-        watchers.stir(job, index)
+        watchers.notify(job, index)
         deadlines.stirred(job, index)
 
     deck.book.stirred = stirred
@@ -247,7 +247,7 @@ def routes(desk: ControllerServices, metrics: Metrics) -> list[Route]:
 
     async def exposition(request: Request) -> Response:
         del request
-        desk.look_at_meters()
+        desk.refresh_metrics()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     return [

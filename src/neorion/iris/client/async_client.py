@@ -184,7 +184,7 @@ class AsyncIrisClient(ControllerConnection):
         **options: Unpack[MapOptions],
     ) -> AsyncJob:
         """Submits a map and leaves it to itself. Each of its tasks has a chunk of the items, and a list of values."""
-        return await self.hand_in(await self._prepare_map(function, items, name, options))
+        return await self.submit_request(await self._prepare_map(function, items, name, options))
 
     async def _prepare_map(
         self, function: Callable[..., Any], items: list[Any], name: str, options: MapOptions
@@ -220,10 +220,10 @@ class AsyncIrisClient(ControllerConnection):
             return
         request = await self._prepare_map(function, items, name, options)
         try:
-            job = await self.hand_in(request)
+            job = await self.submit_request(request)
         except anyio.get_cancelled_exc_class():
             # Whether it arrived nobody knows: handed in once more it has a name to be cancelled by.
-            await self._abandon(lambda: self.hand_in(request))
+            await self._cancel_abandoned(lambda: self.submit_request(request))
             raise
         chunks = Chunks.of(len(items), options.get("chunk", 0))
         outcomes = MapResults(chunks, self.get_blob, options.get("return_exceptions", False))
@@ -239,9 +239,9 @@ class AsyncIrisClient(ControllerConnection):
             ended = True
         finally:
             if not ended:
-                await self._abandon(lambda: _known(job))
+                await self._cancel_abandoned(lambda: _known(job))
 
-    async def _abandon(self, find: Callable[[], Awaitable[AsyncJob]]) -> None:
+    async def _cancel_abandoned(self, find: Callable[[], Awaitable[AsyncJob]]) -> None:
         """Nobody waits for it any more; what has ended already is not minded."""
         with anyio.move_on_after(_CANCEL_TIMEOUT_S, shield=True):
             try:

@@ -123,7 +123,7 @@ class ControllerConnection:
                 return
 
     async def send(self, spec: pb.JobSpec, payload: BlobPayload, key: str = "") -> AsyncJob:
-        return await self.hand_in(await self.prepare(spec, payload, key))
+        return await self.submit_request(await self.prepare(spec, payload, key))
 
     async def prepare(self, spec: pb.JobSpec, payload: BlobPayload, key: str = "") -> pb.SubmitRequest:
         """A submission, of which what is large has gone ahead."""
@@ -132,17 +132,17 @@ class ControllerConnection:
         if sum(map(len, payload.blobs.values())) <= INLINE_BYTES_MAX:
             request.blobs = [pb.Blob(digest=digest, body=body) for digest, body in payload.blobs.items()]
             return request
-        await self.admitted(request)
+        await self.check_admission(request)
         for digest, body in payload.blobs.items():
             await self.put_blob(digest, body)
         return request
 
-    async def admitted(self, request: pb.SubmitRequest) -> None:
+    async def check_admission(self, request: pb.SubmitRequest) -> None:
         """What is refused is refused before anything large is sent for it."""
         question = pb.SubmitRequest(spec=request.spec, key=request.key, dry_run=True)
         await self._steady(lambda: self.calls.submit(question))
 
-    async def hand_in(self, request: pb.SubmitRequest) -> AsyncJob:
+    async def submit_request(self, request: pb.SubmitRequest) -> AsyncJob:
         """The job; handed in twice, it is the same one."""
         answer = await self._steady(lambda: self.calls.submit(request))
         return AsyncJob(self, answer.id, answer.name)

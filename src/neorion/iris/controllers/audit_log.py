@@ -58,7 +58,7 @@ class AuditLog:
         what = path.rpartition("/")[2]
         if what in _CHANGES:
             self.note(who.name, what, "", error.code)
-            await self._deck.journal.durable()
+            await self._deck.journal.wait_durable()
 
     @asynccontextmanager
     async def entry(self, who: str, what: str, target: str) -> AsyncGenerator[AuditScope]:
@@ -67,7 +67,7 @@ class AuditLog:
             yield entry
         except Error as error:
             entry.close(error.code)
-            await self._deck.journal.durable()
+            await self._deck.journal.wait_durable()
             raise
         except BaseException:
             # Cancelled or broken: what came of it is not known here.

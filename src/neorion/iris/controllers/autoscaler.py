@@ -137,7 +137,7 @@ class Autoscaler:
         self._reasons = decided.reasons
         self.after()
         asked = self._carry_out(decided)
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         for piece in asked:
             self._ask_for(piece)
         if decided.wake_at is not None:
@@ -230,7 +230,7 @@ class Autoscaler:
         open_to_work: dict[SliceId, None] = {}
         for worker in self._book.workers.values():
             joined[worker.slice] = joined.get(worker.slice, 0) + 1
-            if self._book.placed[worker.id]:
+            if self._book.attempts_on_worker[worker.id]:
                 busy[worker.slice] = None
             if not worker.draining:
                 open_to_work[worker.slice] = None

@@ -65,7 +65,7 @@ class BlobStore:
         self._lately.add(digest)
         async with self._keys.hold(digest):
             self._journal.note("blob", digest, b"")
-            await self._journal.durable()
+            await self._journal.wait_durable()
             await self._files.put(digest, body)
 
     async def get(self, digest: Digest) -> bytes:
@@ -124,7 +124,7 @@ class BlobStore:
             await self._files.delete(digest)
         self._journal.note("blob", digest, None)
         self._cached_bytes -= len(self._cache.pop(digest, b""))
-        await self._journal.durable()
+        await self._journal.wait_durable()
 
     async def _small(self, digest: Digest) -> bytes | None:
         if (cached := self._cache.get(digest)) is not None:

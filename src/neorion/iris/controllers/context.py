@@ -36,8 +36,8 @@ class ControllerContext:
     ids: Ids
     rng: Rng
     # For its end, and for its first attempts.
-    bells: JobSignals = field(default_factory=JobSignals)
-    curtains: JobSignals = field(default_factory=JobSignals)
+    job_ended: JobSignals = field(default_factory=JobSignals)
+    first_attempt_started: JobSignals = field(default_factory=JobSignals)
     meters: ControllerMetrics = field(default_factory=ControllerMetrics)
     wake: Callable[[], None] = lambda: None
 

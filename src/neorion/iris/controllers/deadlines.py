@@ -20,7 +20,11 @@ class DeadlineController:
     def stirred(self, job: JobId, index: int | None) -> None:
         """A task that begins to wait may be the next whose time is over."""
         book = self._deck.book
-        if index is not None and job in book.impatient and book.tasks[job][index].state is TaskState.PENDING:
+        if (
+            index is not None
+            and job in book.jobs_with_wait_limit
+            and book.tasks[job][index].state is TaskState.PENDING
+        ):
             self.wake()
 
     async def tick(self) -> Duration | None:
@@ -28,7 +32,7 @@ class DeadlineController:
         book, now = self._deck.book, self._deck.clock.now()
         waiting = [
             PendingDeadline(job, task.index, book.jobs[job].spec.limits, task.since)
-            for job in book.impatient
+            for job in book.jobs_with_wait_limit
             for task in book.tasks[job]
             if task.state is TaskState.PENDING
         ]
@@ -37,5 +41,5 @@ class DeadlineController:
             task = book.tasks[late.job][late.task]
             # The first one given up ends its whole job.
             if task.state is TaskState.PENDING:
-                self._lives.give_up(task)
+                self._lives.expire_task(task)
         return None if found.wake_at is None else found.wake_at.since(now)

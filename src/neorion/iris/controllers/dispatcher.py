@@ -49,16 +49,16 @@ class Dispatcher:
             line.stop[attempt.id] = None
             line.news.set()
 
-    def hang_up(self, worker: WorkerId) -> None:
+    def close_stream(self, worker: WorkerId) -> None:
         """The worker's stream ends; if it lives, it joins again."""
         if (line := self._lines.pop(worker, None)) is not None:
             line.closed = True
             line.news.set()
 
     async def orders(self, worker: WorkerId) -> AsyncIterator[pb.OrderBatch]:
-        self.hang_up(worker)
+        self.close_stream(worker)
         line = self._lines[worker] = _WorkerQueue()
-        for view in self._book.placed[worker].values():
+        for view in self._book.attempts_on_worker[worker].values():
             attempt = self._book.attempts[view.attempt]
             if attempt.state is AttemptState.ASSIGNED:
                 line.start[attempt.id] = None
@@ -66,7 +66,7 @@ class Dispatcher:
                 line.stop[attempt.id] = None
         try:
             # The book is ahead of the store, and this read the book.
-            await self._journal.durable()
+            await self._journal.wait_durable()
             while not line.closed:
                 if line.start or line.stop:
                     yield await self._batch(line)

@@ -14,7 +14,7 @@ class JobWatch:
         self._stirred = asyncio.Event()
         self._tasks: dict[int, None] = {}
 
-    def stir(self, index: int | None = None) -> None:
+    def notify(self, index: int | None = None) -> None:
         """The job changed, or one of its tasks did."""
         if index is not None:
             self._tasks[index] = None
@@ -49,9 +49,9 @@ class JobWatchHub:
                 del self._of[job]
                 self._reasons.pop(job, None)
 
-    def stir(self, job: JobId, index: int | None = None) -> None:
+    def notify(self, job: JobId, index: int | None = None) -> None:
         for watcher in self._of.get(job, ()):
-            watcher.stir(index)
+            watcher.notify(index)
 
     def look(self, reason: Callable[[JobId], PendingReason | None]) -> None:
         """After each pass: jobs that wait for another reason than before have changed too."""
@@ -59,4 +59,4 @@ class JobWatchHub:
             now = reason(job)
             if self._reasons.get(job) != now:
                 self._reasons[job] = now
-                self.stir(job)
+                self.notify(job)

@@ -107,12 +107,12 @@ class LifecycleManager:
         """Tasks that share a worker do not share its GPUs; who is stopping still holds its own."""
         if not count:
             return ()
-        placed = self._book.placed[worker]
+        placed = self._book.attempts_on_worker[worker]
         held = {gpu for attempt in placed for gpu in self._book.attempts[attempt].gpus}
         free = (gpu for gpu in range(self._book.workers[worker].total.gpus) if gpu not in held)
         return tuple(islice(free, count))
 
-    def progress(self, attempt: Attempt, state: AttemptState) -> None:
+    def update_attempt(self, attempt: Attempt, state: AttemptState) -> None:
         """The worker builds it, or runs it."""
         if state not in _FORWARD.get(attempt.state, ()):
             # It is being stopped, or the report is older than one that overtook it.
@@ -137,7 +137,7 @@ class LifecycleManager:
         """An attempt is over. If it is the one that counts, its task and its job move on."""
         well = kind is ExitKind.EXIT and ending.code == 0
         state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
-        elsewhere = kind is ExitKind.NO_ROOM and self._book.shun(attempt.job, attempt.worker)
+        elsewhere = kind is ExitKind.NO_ROOM and self._book.avoid_worker(attempt.job, attempt.worker)
         begun = attempt.state is not AttemptState.ASSIGNED
         end = AttemptEnd(kind, ending.code, begun, attempt.doom, elsewhere)
         ATTEMPT.check(attempt.id, attempt.state, state)
@@ -153,7 +153,7 @@ class LifecycleManager:
         self._moves.over.append(attempt)
         self.moved.set()
         # Whatever it submitted ends with it: if it is tried again, it submits the same again.
-        for child in list(self._book.brood.get(attempt.id, ())):
+        for child in list(self._book.child_jobs.get(attempt.id, ())):
             self.cancel(child, TaskReason.JOB_OVER)
         # Its place is free now, and that may be what others wait for.
         self._deck.wake()
@@ -171,7 +171,7 @@ class LifecycleManager:
 
     def lose(self, worker: WorkerId, why: str) -> None:
         """Everything on a worker that has certainly ended its tasks."""
-        for view in list(self._book.placed[worker].values()):
+        for view in list(self._book.attempts_on_worker[worker].values()):
             self.end(self._book.attempts[view.attempt], ExitKind.LOST, Outcome(message=why))
         self._moves.lost.append(worker)
         self.moved.set()
@@ -184,11 +184,11 @@ class LifecycleManager:
         found = [here for here in family if not self._book.jobs[here].state.ended]
         # Children first, so that each ends for the cause given here and not because its parent ended.
         for here in reversed(found):
-            self._end_rest(here, TaskState.CANCELLED, StopCause.CANCELLED, Outcome(cause=cause))
+            self._stop_siblings(here, TaskState.CANCELLED, StopCause.CANCELLED, Outcome(cause=cause))
             self._settle(here)
         return found
 
-    def give_up(self, task: Task) -> None:
+    def expire_task(self, task: Task) -> None:
         """The task waited longer than it may."""
         rules = _rules(self._book.jobs[task.job].spec)
         verdict = on_wait_timeout(rules, self._counts(task.job))
@@ -204,18 +204,18 @@ class LifecycleManager:
         )
         match verdict.rest:
             case SiblingAction.AGAIN:
-                self._end_rest(
+                self._stop_siblings(
                     task.job, TaskState.PENDING, StopCause.GANG, Outcome(cause=TaskReason.GANG_RESTART)
                 )
             case SiblingAction.CANCEL:
-                self._end_rest(
+                self._stop_siblings(
                     task.job, TaskState.CANCELLED, StopCause.JOB_OVER, Outcome(cause=TaskReason.JOB_OVER)
                 )
             case SiblingAction.STAY:
                 pass
         self._settle(task.job, verdict.job)
 
-    def _end_rest(self, job: JobId, state: TaskState, why: StopCause, ending: Outcome) -> None:
+    def _stop_siblings(self, job: JobId, state: TaskState, why: StopCause, ending: Outcome) -> None:
         for task in list(self._book.live_tasks(job)):
             attempt = self._book.attempts.get(task.attempt)
             if attempt is not None:

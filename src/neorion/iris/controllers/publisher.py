@@ -21,16 +21,16 @@ class TransitionPublisher:
         while True:
             await self._lives.moved.wait()
             moves = self._lives.take()
-            await self._deck.journal.durable()
+            await self._deck.journal.wait_durable()
             for attempt in moves.starts:
                 self._dispatch.start(attempt)
-                self._deck.curtains.ring(attempt.job)
+                self._deck.first_attempt_started.ring(attempt.job)
             for attempt in moves.stops:
                 self._dispatch.stop(attempt)
             for attempt in moves.over:
                 self._shelf.close(attempt.id)
             for worker in moves.lost:
-                self._dispatch.hang_up(worker)
+                self._dispatch.close_stream(worker)
             for job in moves.ended:
-                self._deck.bells.ring(job)
-                self._deck.curtains.ring(job)
+                self._deck.job_ended.ring(job)
+                self._deck.first_attempt_started.ring(job)

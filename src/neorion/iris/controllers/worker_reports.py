@@ -107,7 +107,7 @@ class WorkerReports:
                 self._lives.end(used, ExitKind(seen.kind), ending)
             else:
                 state = AttemptState.BUILDING if seen.phase == Phase.BUILDING else AttemptState.RUNNING
-                self._lives.progress(attempt, state)
+                self._lives.update_attempt(attempt, state)
         return unknown
 
     def stuck(self, job: JobId) -> Attempt | None:
@@ -138,7 +138,7 @@ class WorkerReports:
 
     def lose(self, worker: Worker, why: str) -> None:
         """Its tasks have certainly ended. One that somebody wanted to go is no loss, however it was noticed."""
-        if wished := self._wished(worker):
+        if wished := self._removal_reason(worker):
             self.let_go(worker, wished)
             return
         log.warning("worker lost", worker=worker.id, slice=worker.slice, why=why)
@@ -156,7 +156,7 @@ class WorkerReports:
         self._looks.pop(worker.id, None)
         self._deck.wake()
 
-    def _wished(self, worker: Worker) -> str:
+    def _removal_reason(self, worker: Worker) -> str:
         """What was done to it on purpose; nothing of one that was lost."""
         piece = self._book.slices.get(worker.slice)
         if piece is not None and piece.state is SliceState.DELETING and not piece.message:

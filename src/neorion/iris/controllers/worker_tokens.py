@@ -27,14 +27,14 @@ class WorkerTokens:
         self._book = book
         self._by_hand = by_hand
 
-    def of_slice(self, piece: SliceId) -> str:
+    def slice_token(self, piece: SliceId) -> str:
         """With it a machine of this slice may join, and do nothing else."""
         return self._badge("slice", piece)
 
-    def of_worker(self, worker: WorkerId) -> str:
+    def worker_token(self, worker: WorkerId) -> str:
         return self._badge("worker", worker)
 
-    def renew_by_hand(self) -> None:
+    def rotate_manual_token(self) -> None:
         """What machines were started with is worth nothing any more; those that have joined go on."""
         if self._by_hand is not None:
             self._by_hand.renew()

@@ -44,7 +44,7 @@ def _largest_gang(pool: WorkerTable, kind: RequestClass, shapes: list[WorkerShap
     best = 0
     for row in kind.rows:
         room = 0
-        for spot in row.spots:
+        for spot in row.worker_indexes:
             shape = shapes[int(pool.workers[spot].id)]
             alike = {WORKER: 1, SLICE: shape.per_slice}.get(
                 kind.placement.gang, shape.per_slice * shape.slices

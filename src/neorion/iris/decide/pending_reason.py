@@ -39,7 +39,7 @@ def why_no_room(offers: FreeCapacity, kind: RequestClass, tasks: int) -> Pending
     gang = kind.placement.gang
     if reason is not None or not gang:
         return reason
-    best = max(sum(pool.room(kind, spot, tasks) for spot in row.spots) for row in kind.rows)
+    best = max(sum(pool.room(kind, spot, tasks) for spot in row.worker_indexes) for row in kind.rows)
     return PendingReason(PendingCode.GANG_SHORT, tasks, best, gang) if best < tasks else None
 
 
@@ -48,7 +48,7 @@ def why_not_one(offers: FreeCapacity, kind: RequestClass) -> PendingReason | Non
     pool, gang = offers.pool, kind.placement.gang
     if not pool.workers:
         return PendingReason(PendingCode.NO_WORKERS)
-    if not kind.row.spots:
+    if not kind.row.worker_indexes:
         return _nobody_eligible(pool, kind)
     if gang and not kind.rows:
         keys = _keys([worker.attributes for worker in pool.workers])
@@ -60,14 +60,14 @@ def why_not_one(offers: FreeCapacity, kind: RequestClass) -> PendingReason | Non
 
 def _shortage(offers: FreeCapacity, kind: RequestClass) -> PendingReason | None:
     """The first thing of which nobody has enough who has enough of those before it."""
-    free, spots = offers.pool.free, kind.row.spots
+    free, spots = offers.pool.free, kind.row.worker_indexes
     bounds = offers.bounds(spots)
     for dimension, code in _DIMENSIONS:
         need = kind.needs[dimension]
         least, best = bounds[dimension]
         if least >= need:
             continue
-        if best >= need or spots is not kind.row.spots:
+        if best >= need or spots is not kind.row.worker_indexes:
             enough = [spot for spot in spots if free[spot][dimension] >= need]
             if enough:
                 spots = enough

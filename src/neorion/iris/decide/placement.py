@@ -33,7 +33,7 @@ def place_tasks(pool: WorkerTable, waiting: PendingJob, most: int) -> Placements
             beside = [pool.index[worker] for worker in waiting.job.beside if worker in pool.index]
             waiting.turns = _turns(pool, kind.rows, beside, kind.placement.spread)
         return _take_spread(pool, kind, kind.rows, waiting.turns, most)
-    if kind.weightless:
+    if kind.zero_cost:
         if kind.turns is None:
             kind.turns = _weightless_turns(pool, kind)
         seats = _take_spread(pool, kind, kind.rows, kind.turns, most)
@@ -51,7 +51,7 @@ def _take_for_gang(pool: WorkerTable, kind: RequestClass, tasks: int) -> Placeme
             continue
         spread = kind.placement.spread
         if spread:
-            rows = pool.divide(kind.rows[at].spots, spread, others=True)
+            rows = pool.partition_by(kind.rows[at].worker_indexes, spread, others=True)
             return _take_spread(pool, kind, rows, _turns(pool, rows, (), spread), tasks)
         for spot, placed in seats:
             pool.take(kind, spot, placed)
@@ -81,8 +81,8 @@ def _turns(pool: WorkerTable, rows: list[CandidateList], beside: Iterable[int], 
         has[value] = has.get(value, 0) + 1
     # A row that was full for another job of this kind is full for this one.
     if not has:
-        return [(0, at) for at, row in enumerate(rows) if row.at < len(row.spots)]
-    turns = [(has.get(row.value, 0), at) for at, row in enumerate(rows) if row.at < len(row.spots)]
+        return [(0, at) for at, row in enumerate(rows) if row.at < len(row.worker_indexes)]
+    turns = [(has.get(row.value, 0), at) for at, row in enumerate(rows) if row.at < len(row.worker_indexes)]
     heapify(turns)
     return turns
 
@@ -90,6 +90,6 @@ def _turns(pool: WorkerTable, rows: list[CandidateList], beside: Iterable[int], 
 def _weightless_turns(pool: WorkerTable, kind: RequestClass) -> Turns:
     """Whatever runs on a worker counts: there is nothing else to tell how busy it is."""
     has = Counter(run.worker for run in pool.running)
-    turns = [(has[pool.workers[row.spots[0]].id], at) for at, row in enumerate(kind.rows)]
+    turns = [(has[pool.workers[row.worker_indexes[0]].id], at) for at, row in enumerate(kind.rows)]
     heapify(turns)
     return turns

@@ -73,14 +73,14 @@ class PreemptionCandidates:
         """Whether the pass has stopped enough."""
         return self._pushes >= PREEMPTIONS_MAX
 
-    def make_room(self, kind: RequestClass, tasks: int, band: PriorityBand) -> PreemptionPlan | None:
+    def find_victims(self, kind: RequestClass, tasks: int, band: PriorityBand) -> PreemptionPlan | None:
         """Takes the room and says whom it costs, nobody if enough is being freed already; None changes nothing."""
         trial = self._cheapest(self._freed(kind), kind, tasks, None)
         for floor in self._potential:
             if trial is None and floor > band:
                 trial = self._cheapest(self._pushable(kind, floor), kind, tasks, floor)
         if trial is None:
-            kind.hopeless = tasks
+            kind.min_infeasible = tasks
             return None
         self._pushes += 1
         for victim in trial.victims:
@@ -96,7 +96,7 @@ class PreemptionCandidates:
         best: PreemptionTrial | None = None
         seen = 0
         for spots in places:
-            trial = PreemptionTrial(kind, tasks, {spot: self._there(spot) for spot in spots})
+            trial = PreemptionTrial(kind, tasks, {spot: self._available(spot) for spot in spots})
             if not trial.choose(self._candidates(spots, floor)):
                 continue
             if best is None or trial.price < best.price:
@@ -111,17 +111,17 @@ class PreemptionCandidates:
         """Places that will have room without stopping anybody else."""
         if kind.placement.gang:
             for row in kind.rows:
-                if any(spot in self._freeing for spot in row.spots):
-                    yield row.spots
+                if any(spot in self._freeing for spot in row.worker_indexes):
+                    yield row.worker_indexes
             return
         free, needs = self._pool.free, kind.needs
         fitting = {
             spot
             for spot, more in self._freeing.items()
             # Cores are what is mostly missing: the rest is seldom looked at.
-            if free[spot][0] + more[0] >= needs[0] and all(map(le, needs, self._there(spot)))
+            if free[spot][0] + more[0] >= needs[0] and all(map(le, needs, self._available(spot)))
         }
-        for spot in kind.row.spots if fitting else ():
+        for spot in kind.row.worker_indexes if fitting else ():
             if spot in fitting:
                 yield (spot,)
 
@@ -129,15 +129,17 @@ class PreemptionCandidates:
         """Places where stopping everybody down to `floor` would make room for one task at least."""
         potential, needs = self._potential[floor], kind.needs
         if kind.placement.gang:
-            yield from (row.spots for row in kind.rows if not potential.keys().isdisjoint(row.spots))
+            yield from (
+                row.worker_indexes for row in kind.rows if not potential.keys().isdisjoint(row.worker_indexes)
+            )
             return
         if any(map(gt, needs, self._most[floor])):
             return
-        spots, fruitful = kind.row.spots, False
+        spots, fruitful = kind.row.worker_indexes, False
         for at in range(self._starts.get((kind, floor), 0), len(spots)):
             spot = spots[at]
             more = potential.get(spot)
-            if more is not None and all(map(le, needs, map(add, self._there(spot), more))):
+            if more is not None and all(map(le, needs, map(add, self._available(spot), more))):
                 fruitful = True
                 yield (spot,)
             elif not fruitful:
@@ -165,7 +167,7 @@ class PreemptionCandidates:
             self._on[spot] = found
         return found
 
-    def _there(self, spot: int) -> list[int]:
+    def _available(self, spot: int) -> list[int]:
         freeing = self._freeing.get(spot, _NOTHING)
         return list(map(add, self._pool.free[spot], freeing))
 
@@ -189,7 +191,7 @@ class PreemptionCandidates:
     def _tops(self, sums: dict[int, list[int]]) -> Amounts:
         tops = [-1, -1, -1, -1]
         for spot, more in sums.items():
-            tops = list(map(max, tops, map(add, self._there(spot), more)))
+            tops = list(map(max, tops, map(add, self._available(spot), more)))
         return tops
 
     def _count(self, running: Iterable[RunningView], band: PriorityBand) -> dict[JobId, Victim]:
@@ -225,7 +227,7 @@ class PreemptionTrial:
     def __init__(self, kind: RequestClass, tasks: int, there: dict[int, list[int]]) -> None:
         self._kind = kind
         self._tasks = tasks
-        self._there = there
+        self._available = there
         self._rooms = {spot: count(kind.needs, have, tasks) for spot, have in there.items()}
         self._room = sum(self._rooms.values())
         self.victims: list[Victim] = []
@@ -262,7 +264,7 @@ class PreemptionTrial:
 
     def _shift(self, victim: Victim, sign: int) -> None:
         for spot, part in victim.parts.items():
-            have = self._there.get(spot)
+            have = self._available.get(spot)
             if have is not None:
                 _grow(have, part if sign > 0 else [-amount for amount in part])
                 room = count(self._kind.needs, have, self._tasks)

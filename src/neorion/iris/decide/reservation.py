@@ -22,11 +22,11 @@ def best_reservation(pool: WorkerTable, kind: RequestClass, tasks: int) -> Candi
     best: tuple[int, str] | None = None
     chosen: CandidateList | None = None
     for row in _places(pool, kind):
-        room = sum(count(kind.needs, amounts(pool.workers[spot].total), tasks) for spot in row.spots)
+        room = sum(count(kind.needs, amounts(pool.workers[spot].total), tasks) for spot in row.worker_indexes)
         if room < tasks:
             continue
         # Ties go by name, which never changes: otherwise two places could take turns being kept and never be free.
-        merit = (-sum(_progress(pool, kind, spot) for spot in row.spots), row.value)
+        merit = (-sum(_progress(pool, kind, spot) for spot in row.worker_indexes), row.value)
         if best is None or merit < best:
             best, chosen = merit, row
     return chosen
@@ -36,7 +36,7 @@ def _places(pool: WorkerTable, kind: RequestClass) -> Iterator[CandidateList]:
     if kind.placement.gang:
         yield from kind.rows
         return
-    for spot in kind.row.spots:
+    for spot in kind.row.worker_indexes:
         yield CandidateList(pool.workers[spot].id, [spot])
 
 

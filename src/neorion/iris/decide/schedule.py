@@ -99,7 +99,8 @@ class _SchedulingPass:
     def _rooms(self, kind: RequestClass) -> dict[str, int]:
         """For how many tasks there is room now within each group of workers that a gang may share."""
         free = {
-            row.value: sum(self.pool.room(kind, spot, 1 << 31) for spot in row.spots) for row in kind.rows
+            row.value: sum(self.pool.room(kind, spot, 1 << 31) for spot in row.worker_indexes)
+            for row in kind.rows
         }
         return {value: room for value, room in free.items() if room}
 
@@ -138,7 +139,7 @@ class _SchedulingPass:
         kind = each.kind
         if kind.simple and not self._capped:
             # What most jobs are, kept short: no gang to keep whole, no rows to take turns, no cap to look up.
-            if kind.row.at == len(kind.row.spots):
+            if kind.row.at == len(kind.row.worker_indexes):
                 return 0
             spot, tasks = self.pool.settle(kind, kind.row, min(most, each.left))
             if tasks:
@@ -159,9 +160,9 @@ class _SchedulingPass:
         if self._crowd is None:
             self._crowd = PreemptionCandidates(self.pool, self._everybody, job.band)
         tasks = each.left if job.placement.gang else 1
-        if tasks >= kind.hopeless or not self._allowed(each, most):
+        if tasks >= kind.min_infeasible or not self._allowed(each, most):
             return 0
-        room = self._crowd.make_room(kind, tasks, job.band)
+        room = self._crowd.find_victims(kind, tasks, job.band)
         if room is None:
             return 0
         for spot, placed in room.seats:
@@ -201,11 +202,11 @@ class _SchedulingPass:
             self._allowances.take(job.user, job.resources, tasks)
 
     def _keep(self, job: JobId, place: CandidateList) -> None:
-        for spot in place.spots:
+        for spot in place.worker_indexes:
             self._kept.setdefault(spot, self.pool.free[spot])
             self.pool.free[spot] = list(UNAVAILABLE)
-        self._promised.update(place.spots)
-        workers = tuple(self.pool.workers[spot].id for spot in place.spots)
+        self._promised.update(place.worker_indexes)
+        workers = tuple(self.pool.workers[spot].id for spot in place.worker_indexes)
         self._holds.append((Reservation(job, place.value, workers), place))
         self._reasons[job] = PendingReason(PendingCode.HOLDING, subject=place.value)
 
@@ -215,7 +216,7 @@ class _SchedulingPass:
             return reason
         # There is room but for what is kept: say for whom.
         for hold, place in self._holds:
-            if any(self.pool.room(kind, spot, 1) for spot in place.spots):
+            if any(self.pool.room(kind, spot, 1) for spot in place.worker_indexes):
                 return PendingReason(PendingCode.HELD, subject=hold.job)
         raise Terminal(
             "iris.unexplained",

@@ -26,11 +26,11 @@ Turns = list[tuple[int, int]]
 class CandidateList:
     """Candidates in the order in which they are tried; those before `at` have no room left for one task more."""
 
-    __slots__ = ("at", "spots", "value")
+    __slots__ = ("at", "value", "worker_indexes")
 
     def __init__(self, value: str, spots: list[int]) -> None:
         self.value = value
-        self.spots = spots
+        self.worker_indexes = spots
         self.at = 0
 
 
@@ -46,7 +46,7 @@ class RequestClass:
     __slots__ = (
         "across",
         "cost",
-        "hopeless",
+        "min_infeasible",
         "needs",
         "placement",
         "resources",
@@ -55,7 +55,7 @@ class RequestClass:
         "simple",
         "starts",
         "turns",
-        "weightless",
+        "zero_cost",
     )
 
     def __init__(self, resources: Resources, placement: Placement, row: CandidateList, cost: int) -> None:
@@ -64,10 +64,10 @@ class RequestClass:
         self.needs = amounts(resources)
         together = bool(placement.gang or placement.spread)
         # Who prefers some workers means them, however many tasks they have.
-        self.weightless = (
+        self.zero_cost = (
             not together and not any(self.needs) and all(c.required for c in placement.constraints)
         )
-        self.simple = not (together or self.weightless)
+        self.simple = not (together or self.zero_cost)
         self.across = placement.gang not in ("", SLICE, WORKER)
         self.cost = cost
         self.row = row
@@ -75,7 +75,7 @@ class RequestClass:
         self.starts: dict[int, int] = {}
         self.turns: Turns | None = None
         # The fewest tasks at once for which no room can be made in this pass, whoever is pushed aside.
-        self.hopeless = 1 << 62
+        self.min_infeasible = 1 << 62
 
 
 class WorkerTable:
@@ -117,13 +117,13 @@ class WorkerTable:
                 resources, placement, CandidateList("", spots), self.cost(resources)
             )
             if placement.gang:
-                kind.rows = self.divide(spots, placement.gang)
+                kind.rows = self.partition_by(spots, placement.gang)
                 if all(constraint.required for constraint in placement.constraints):
                     # Small groups first, so that large ones stay whole for large gangs.
-                    kind.rows.sort(key=lambda row: len(row.spots))
+                    kind.rows.sort(key=lambda row: len(row.worker_indexes))
             elif placement.spread:
-                kind.rows = self.divide(spots, placement.spread, others=True)
-            elif kind.weightless and spots:
+                kind.rows = self.partition_by(spots, placement.spread, others=True)
+            elif kind.zero_cost and spots:
                 gpus = self.workers[spots[0]].total.gpus
                 kind.rows = [
                     CandidateList("", [spot]) for spot in spots if self.workers[spot].total.gpus == gpus
@@ -137,7 +137,7 @@ class WorkerTable:
 
     def settle(self, kind: RequestClass, row: CandidateList, most: int) -> tuple[int, int]:
         """Puts up to `most` tasks on the first worker of the row that has room: which one, and how many. None fit: (-1, 0)."""
-        free, spots = self.free, row.spots
+        free, spots = self.free, row.worker_indexes
         need_cpu, need_memory, need_disk, need_gpus = needs = kind.needs
         for at in range(row.at, len(spots)):
             cpu, memory, disk, gpus = there = free[spots[at]]
@@ -155,8 +155,8 @@ class WorkerTable:
     def seats(self, kind: RequestClass, row: CandidateList, tasks: int) -> list[tuple[int, int]]:
         """Workers of the row and how many of the tasks each takes; nothing unless all of them find room."""
         found: list[tuple[int, int]] = []
-        for at in range(row.at, len(row.spots)):
-            spot = row.spots[at]
+        for at in range(row.at, len(row.worker_indexes)):
+            spot = row.worker_indexes[at]
             room = self.room(kind, spot, tasks)
             if room:
                 found.append((spot, room))
@@ -176,7 +176,7 @@ class WorkerTable:
         for dimension, need in enumerate(kind.needs):
             free[dimension] -= need * tasks
 
-    def divide(self, spots: Sequence[int], key: str, *, others: bool = False) -> list[CandidateList]:
+    def partition_by(self, spots: Sequence[int], key: str, *, others: bool = False) -> list[CandidateList]:
         """The same workers by their value of one attribute; those without it form a row too if `others` count."""
         rows: dict[str, CandidateList] = {}
         for spot in spots:
@@ -188,7 +188,7 @@ class WorkerTable:
             row = rows.get(value)
             if row is None:
                 row = rows[value] = CandidateList(value, [])
-            row.spots.append(spot)
+            row.worker_indexes.append(spot)
         return list(rows.values())
 
     def eligible(self, constraints: tuple[Constraint, ...], variant: str) -> list[int]:

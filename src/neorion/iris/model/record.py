@@ -46,7 +46,7 @@ class Job(Struct, frozen=True, omit_defaults=True):
     ending: Outcome = Outcome()
 
     @property
-    def keyed_by(self) -> tuple[str, str]:
+    def dedup_key(self) -> tuple[str, str]:
         """Its key, and whose that is: the same word is another key for another user, or in the tasks of another job."""
         return (self.parent if self.owner else self.spec.name.user, self.key)
 

@@ -53,7 +53,7 @@ class ClusterEndpoint(ClusterService):
                     total=wire.resources_message(worker.total),
                     free=wire.resources_message(self._book.free(worker.id)),
                     attributes=worker.attributes,
-                    tasks=len(self._book.placed[worker.id]),
+                    tasks=len(self._book.attempts_on_worker[worker.id]),
                     joined_ms=wire.ms(worker.joined),
                 )
                 for worker in self._book.workers.values()
@@ -88,7 +88,7 @@ class ClusterEndpoint(ClusterService):
             self._book.put_worker(replace(worker, draining=not request.undo))
             entry.done()
             self._desk.deck.wake()
-            await self._desk.deck.journal.durable()
+            await self._desk.deck.journal.wait_durable()
         return pb.DrainResponse()
 
     async def revoke(self, request: pb.RevokeRequest, ctx: object) -> pb.RevokeResponse:
@@ -101,10 +101,10 @@ class ClusterEndpoint(ClusterService):
                 self._book.put_slice(replace(piece, revoked=True))
             else:
                 # It could come back under another name with the token it was started with.
-                self._desk.badges.renew_by_hand()
+                self._desk.badges.rotate_manual_token()
             entry.done()
-            await self._desk.deck.journal.durable()
-            self._desk.dispatch.hang_up(worker.id)
+            await self._desk.deck.journal.wait_durable()
+            self._desk.dispatch.close_stream(worker.id)
         return pb.RevokeResponse()
 
     async def audit(self, request: pb.AuditRequest, ctx: object) -> pb.AuditResponse:

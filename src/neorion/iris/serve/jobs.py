@@ -75,7 +75,7 @@ class JobEndpoint(JobService):
             await self._desk.blobs.put(wire.digest(blob.digest), blob.body)
         job, existed = submit(self._desk.deck, spec, request.key, content, owner)
         entry.done()
-        await self._desk.deck.journal.durable()
+        await self._desk.deck.journal.wait_durable()
         return pb.SubmitResponse(id=job.id, name=job.spec.name, existed=existed)
 
     async def wait(self, request: pb.WaitRequest, ctx: object) -> pb.WaitResponse:
@@ -83,14 +83,14 @@ class JobEndpoint(JobService):
         check_reader(job.spec.name)
         if not job.state.ended:
             with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
-                await self._desk.deck.bells.listen(job.id).wait()
+                await self._desk.deck.job_ended.listen(job.id).wait()
         job = get_job(self._desk.deck, job.id)
         tasks = list(self._book.tasks[job.id]) if job.state.ended else []
         answer = pb.WaitResponse(
             job=job_message(self._desk, job), tasks=[task_message(self._desk, task) for task in tasks]
         )
         # Whatever the answer says is in the store before it is said, and it says nothing newer.
-        await self._desk.deck.journal.durable()
+        await self._desk.deck.journal.wait_durable()
         room = RESULTS_BYTES_MAX
         for task in tasks:
             if task.ending.result and task.ending.result_bytes <= room:
@@ -100,7 +100,7 @@ class JobEndpoint(JobService):
         return answer
 
     async def get(self, request: pb.GetRequest, ctx: object) -> pb.Job:
-        return await self._once_durable(job_message(self._desk, self._find(request.job)))
+        return await self._after_commit(job_message(self._desk, self._find(request.job)))
 
     async def list(self, request: pb.ListRequest, ctx: object) -> pb.ListResponse:
         limit = page_size(request.limit, PAGE_MAX)
@@ -118,7 +118,7 @@ class JobEndpoint(JobService):
             and job.spec.name.startswith(within)
         ][: limit + 1]
         more = found[limit - 1].id if len(found) > limit else ""
-        return await self._once_durable(
+        return await self._after_commit(
             pb.ListResponse(jobs=[job_message(self._desk, job) for job in found[:limit]], next=more)
         )
 
@@ -129,7 +129,7 @@ class JobEndpoint(JobService):
             for task in self._book.tasks[job.id][max(0, request.after) :]
             if not request.states or task.state in request.states
         ]
-        return await self._once_durable(
+        return await self._after_commit(
             pb.TasksResponse(
                 tasks=[
                     task_message(self._desk, task) for task in wanted[: page_size(request.limit, PAGE_MAX)]
@@ -141,7 +141,7 @@ class JobEndpoint(JobService):
         job = self._find(request.job)
         self._task(job, request.task)
         # Ended ones are in the store alone, and it has all of them once it has caught up.
-        await self._desk.deck.journal.durable()
+        await self._desk.deck.journal.wait_durable()
         found = await attempts_of(self._desk.store, job.id, request.task)
         return pb.AttemptsResponse(attempts=[attempt_message(self._desk, job, attempt) for attempt in found])
 
@@ -155,7 +155,7 @@ class JobEndpoint(JobService):
                 return pb.CancelResponse(jobs=[] if job.state.ended else [job.spec.name])
             cancelled = self._desk.lives.cancel(job.id, TaskReason.CANCELLED)
             entry.done()
-            await self._desk.deck.journal.durable()
+            await self._desk.deck.journal.wait_durable()
         return pb.CancelResponse(jobs=[self._book.jobs[one].spec.name for one in cancelled])
 
     async def watch(self, request: pb.WatchRequest, ctx: object) -> AsyncIterator[pb.JobChange]:
@@ -170,7 +170,7 @@ class JobEndpoint(JobService):
                 change.caught_up = caught_up
                 over = not tasks and change.job is not None and change.job.ended_ms > 0
                 # What is told is in the store before it is told.
-                await self._desk.deck.journal.durable()
+                await self._desk.deck.journal.wait_durable()
                 yield change
                 if over:
                     return
@@ -189,8 +189,8 @@ class JobEndpoint(JobService):
     async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
         job = self._find(request.job)
         check_reader(job.spec.name)
-        while request.follow and self._untried(job, request.task):
-            await self._desk.deck.curtains.listen(job.id).wait()
+        while request.follow and self._has_no_attempt(job, request.task):
+            await self._desk.deck.first_attempt_started.listen(job.id).wait()
         attempt = await self._attempt(job, request)
         live = attempt.id in self._book.attempts
         start = max(0, request.offset)
@@ -210,7 +210,7 @@ class JobEndpoint(JobService):
         digest = wire.digest(request.digest)
         await self._desk.arrivals.take(caller().name, digest, request.offset, request.body, last=request.last)
         if request.last:
-            await self._desk.deck.journal.durable()
+            await self._desk.deck.journal.wait_durable()
         return pb.PutBlobResponse()
 
     def _find(self, text: str) -> Job:
@@ -219,12 +219,12 @@ class JobEndpoint(JobService):
         check_in_subtree(job.spec.name)
         return job
 
-    async def _once_durable(self, answer: Answer) -> Answer:
+    async def _after_commit(self, answer: Answer) -> Answer:
         """The book is ahead of the store: an answer made of it waits until the store has caught up."""
-        await self._desk.deck.journal.durable()
+        await self._desk.deck.journal.wait_durable()
         return answer
 
-    def _untried(self, job: Job, index: int) -> bool:
+    def _has_no_attempt(self, job: Job, index: int) -> bool:
         tasks = self._book.tasks.get(job.id, [])
         return 0 <= index < len(tasks) and not tasks[index].tries and not tasks[index].state.ended
 

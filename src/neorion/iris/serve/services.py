@@ -50,7 +50,7 @@ class ControllerServices:
     # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.
     scaling_reason: Callable[[JobId], PendingReason | None] = lambda _: None
 
-    async def look_after_workers(self) -> None:
+    async def check_worker_liveness(self) -> None:
         """Finds workers that fell silent."""
         self.reports.watch()
 
@@ -67,11 +67,11 @@ class ControllerServices:
         settling = sum(task.attempt in book.attempts for task in waiting)
         return PendingReason(PendingCode.SETTLING, best=settling) if settling else None
 
-    def look_at_reasons(self) -> None:
+    def notify_reason_changes(self) -> None:
         """Tells those who watch a job when it waits for another reason."""
         self.watchers.look(self.reason)
 
-    def look_at_meters(self) -> None:
+    def refresh_metrics(self) -> None:
         """Brings the gauges up to date, for somebody who asks for them."""
         book = self.deck.book
         found = (self.reason(job) for job in book.waiting())

@@ -31,17 +31,17 @@ class WorkerEndpoint(WorkerService):
             entry.done()
         begun = [
             view.attempt
-            for view in self._book.placed[worker.id].values()
+            for view in self._book.attempts_on_worker[worker.id].values()
             if self._book.attempts[view.attempt].state in (AttemptState.BUILDING, AttemptState.RUNNING)
         ]
         if worker.id != known:
-            await self._desk.deck.journal.durable()
+            await self._desk.deck.journal.wait_durable()
         lease = self._desk.reports.lease
         return pb.JoinResponse(
             worker=worker.id,
             renew_every_ms=round(lease.renew_every.ms),
             lease_ms=round(lease.lasts.ms),
-            token=self._desk.badges.of_worker(worker.id),
+            token=self._desk.badges.worker_token(worker.id),
             begun=list[str](begun),
         )
 
@@ -66,7 +66,7 @@ class WorkerEndpoint(WorkerService):
         unknown = await self._desk.reports.take(request)
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
-            await self._desk.deck.journal.durable()
+            await self._desk.deck.journal.wait_durable()
         return pb.ReportResponse(forget=unknown)
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:

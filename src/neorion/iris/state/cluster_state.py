@@ -46,12 +46,12 @@ class ClusterState:
         self.names: dict[JobName, JobId] = {}
         self.keys: dict[tuple[str, str], JobId] = {}
         # Jobs with a limit for waiting that have not ended.
-        self.impatient: dict[JobId, None] = {}
+        self.jobs_with_wait_limit: dict[JobId, None] = {}
         self.children: dict[JobId, dict[JobId, None]] = {}
         # Jobs that have not ended, by the attempt that submitted them.
-        self.brood: dict[AttemptId, dict[JobId, None]] = {}
+        self.child_jobs: dict[AttemptId, dict[JobId, None]] = {}
         self.counts: dict[JobId, dict[TaskState, int]] = {}
-        self.placed: dict[WorkerId, dict[AttemptId, RunningView]] = {}
+        self.attempts_on_worker: dict[WorkerId, dict[AttemptId, RunningView]] = {}
         # Told of every change of a job, and of a task of it by its index.
         self.stirred: Callable[[JobId, int | None], None] = lambda _job, _index: None
         self._waiting: dict[JobId, dict[int, None]] = {}
@@ -94,16 +94,16 @@ class ClusterState:
         self._journal.erase(job)
         del self.tasks[job], self.counts[job]
         self._waiting.pop(job, None)
-        self.impatient.pop(job, None)
+        self.jobs_with_wait_limit.pop(job, None)
         if self.names.get(record.spec.name) == job:
             del self.names[record.spec.name]
-        if self.keys.get(record.keyed_by) == job:
-            del self.keys[record.keyed_by]
+        if self.keys.get(record.dedup_key) == job:
+            del self.keys[record.dedup_key]
         self.children.pop(job, None)
         self.children.get(record.parent, {}).pop(job, None)
 
     def drop_worker(self, worker: WorkerId) -> None:
-        del self.workers[worker], self.placed[worker], self._used[worker]
+        del self.workers[worker], self.attempts_on_worker[worker], self._used[worker]
         self._journal.note("worker", worker, None)
 
     def drop_slice(self, piece: SliceId) -> None:
@@ -116,11 +116,11 @@ class ClusterState:
         self.jobs[job.id] = job
         self.names[job.spec.name] = job.id
         if job.key:
-            self.keys[job.keyed_by] = job.id
+            self.keys[job.dedup_key] = job.id
         if job.spec.limits.wait is not None and not job.state.ended:
-            self.impatient[job.id] = None
+            self.jobs_with_wait_limit[job.id] = None
         else:
-            self.impatient.pop(job.id, None)
+            self.jobs_with_wait_limit.pop(job.id, None)
         if job.state.ended:
             self._shunned.pop(job.id, None)
         if job.parent:
@@ -132,13 +132,13 @@ class ClusterState:
             self.counts[job.id] = dict.fromkeys(TaskState, 0)
 
     def _index_brood(self, job: Job) -> None:
-        brood = self.brood.setdefault(job.owner, {})
+        brood = self.child_jobs.setdefault(job.owner, {})
         if job.state.ended:
             brood.pop(job.id, None)
         else:
             brood[job.id] = None
         if not brood:
-            del self.brood[job.owner]
+            del self.child_jobs[job.owner]
 
     def index_task(self, task: Task) -> None:
         tasks, counts = self.tasks[task.job], self.counts[task.job]
@@ -154,7 +154,7 @@ class ClusterState:
         counts[task.state] += 1
         self._live[user] = self._live.get(user, 0) + (not task.state.ended) - lived
         if task.state is TaskState.PENDING:
-            self._line_up(task)
+            self._enqueue(task)
         elif (waiting := self._waiting.get(task.job)) is not None:
             waiting.pop(task.index, None)
             if not waiting:
@@ -167,17 +167,17 @@ class ClusterState:
         before = self.attempts.get(attempt.id)
         self.attempts[attempt.id] = attempt
         if before is None:
-            self._occupy(attempt)
+            self._allocate(attempt)
         elif attempt.state is AttemptState.STOPPING and before.state is not attempt.state:
-            placed = self.placed[attempt.worker]
+            placed = self.attempts_on_worker[attempt.worker]
             placed[attempt.id] = replace(placed[attempt.id], stopping=True)
 
     def index_worker(self, worker: Worker) -> None:
         self.workers[worker.id] = worker
-        self.placed.setdefault(worker.id, {})
+        self.attempts_on_worker.setdefault(worker.id, {})
         self._used.setdefault(worker.id, _NOTHING)
 
-    def shun(self, job: JobId, worker: WorkerId) -> bool:
+    def avoid_worker(self, job: JobId, worker: WorkerId) -> bool:
         """Other workers come first for this job from now on; False if there is none that it has not shunned."""
         shunned = self._shunned.setdefault(job, {})
         shunned[worker] = None
@@ -201,7 +201,7 @@ class ClusterState:
             for job, waiting in self._waiting.items()
             if self._complete(job, waiting)
         ]
-        running = [view for placed in self.placed.values() for view in placed.values()]
+        running = [view for placed in self.attempts_on_worker.values() for view in placed.values()]
         return ClusterView(workers, jobs, running, caps)
 
     def _open(self) -> Iterator[Worker]:
@@ -240,7 +240,7 @@ class ClusterState:
     def live_tasks(self, job: JobId) -> Iterator[Task]:
         return (task for task in self.tasks[job] if not task.state.ended)
 
-    def _line_up(self, task: Task) -> None:
+    def _enqueue(self, task: Task) -> None:
         """A task is tried again only when nothing is left of the try before: it runs once at a time."""
         if task.attempt not in self.attempts:
             self._waiting.setdefault(task.job, {})[task.index] = None
@@ -263,9 +263,9 @@ class ClusterState:
             job.id, spec.name.user, spec.band, spec.resources, placement, job.submitted, waiting, beside
         )
 
-    def _occupy(self, attempt: Attempt) -> None:
+    def _allocate(self, attempt: Attempt) -> None:
         spec = self.jobs[attempt.job].spec
-        self.placed[attempt.worker][attempt.id] = RunningView(
+        self.attempts_on_worker[attempt.worker][attempt.id] = RunningView(
             attempt=attempt.id,
             job=attempt.job,
             worker=attempt.worker,
@@ -281,9 +281,9 @@ class ClusterState:
     def _release(self, attempt: Attempt) -> None:
         if self.attempts.pop(attempt.id, None) is None:
             return
-        view = self.placed.get(attempt.worker, {}).pop(attempt.id, None)
+        view = self.attempts_on_worker.get(attempt.worker, {}).pop(attempt.id, None)
         if view is not None:
             self._used[attempt.worker] = self._used[attempt.worker] - view.resources
         task = self.tasks[attempt.job][attempt.index]
         if task.state is TaskState.PENDING:
-            self._line_up(task)
+            self._enqueue(task)

@@ -26,7 +26,7 @@ async def load(store: Store, book: ClusterState) -> None:
         if not attempt.state.ended:
             book.index_attempt(attempt)
         elif attempt.ending.cause is TaskReason.NO_ROOM and not book.jobs[attempt.job].state.ended:
-            book.shun(attempt.job, attempt.worker)
+            book.avoid_worker(attempt.job, attempt.worker)
 
 
 async def attempts_of(store: Store, job: str, index: int) -> list[Attempt]:

@@ -39,7 +39,7 @@ class UsageMonitor:
         unsent, self._unsent = self._unsent, None
         return unsent
 
-    def at_the_end(self, attempt: AttemptId, end: AttemptExit) -> pb.Usage | None:
+    def final_usage(self, attempt: AttemptId, end: AttemptExit) -> pb.Usage | None:
         peak = max(end.memory_bytes, self._peaks.get(attempt, 0))
         return wire.usage_message(Usage(cpu_ms=round(end.cpu_seconds * 1000), memory_peak=peak))
 

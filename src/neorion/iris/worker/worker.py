@@ -238,7 +238,7 @@ class WorkerDaemon:
                 try:
                     self._outbox[attempt] = (seen, await self._message(seen))
                 except NoCapacity as error:
-                    self._put_off(seen, error)
+                    self._defer_report(seen, error)
                 self._ready.set()
 
     async def _report(self) -> None:
@@ -258,11 +258,11 @@ class WorkerDaemon:
             for one in batch if len(batch) > 1 else ():
                 await self._send([one])
             if len(batch) == 1:
-                self._put_off(batch[0][0], error)
+                self._defer_report(batch[0][0], error)
             return
         await self._settle([seen for seen, _ in batch], answer)
 
-    def _put_off(self, seen: AttemptStatus, error: NoCapacity) -> None:
+    def _defer_report(self, seen: AttemptStatus, error: NoCapacity) -> None:
         if seen.attempt not in self._unkept:
             log.warning("an end waits for room for its value", attempt=seen.attempt, why=error.sentence)
         self._unkept[seen.attempt] = seen
@@ -378,10 +378,10 @@ class WorkerDaemon:
         if seen.end is not None:
             message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
             message.log = await self._logs.rest(self.id, seen.attempt)
-            message.usage = self._lookout.at_the_end(seen.attempt, seen.end)
+            message.usage = self._lookout.final_usage(seen.attempt, seen.end)
             if seen.end.result is not None:
                 try:
-                    await self._enclose(message, Path(seen.end.result))
+                    await self._attach_result(message, Path(seen.end.result))
                 except FileNotFoundError:
                     message.kind, message.message = ExitKind.LOST, "its result is gone"
                 except (Invalid, Denied) as error:
@@ -392,7 +392,7 @@ class WorkerDaemon:
                     message.kind, message.code, message.message = ExitKind.EXIT, 1, error.sentence
         return message
 
-    async def _enclose(self, message: pb.Seen, result: Path) -> None:
+    async def _attach_result(self, message: pb.Seen, result: Path) -> None:
         """A small result goes along; a large one goes ahead."""
         message.result_bytes = result.stat().st_size
         if message.result_bytes <= INLINE_BYTES_MAX:

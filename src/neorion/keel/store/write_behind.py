@@ -43,11 +43,11 @@ class WriteBehind(Generic[B]):
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     @property
-    def noted(self) -> int:
+    def version(self) -> int:
         """Grows with every change: who remembers it can tell whether there was one."""
         return self._noted
 
-    async def durable(self) -> None:
+    async def wait_durable(self) -> None:
         """Returns when all that was noted so far is in the store."""
         if self._written >= self._noted:
             return

@@ -104,7 +104,7 @@ async def build(
         keys = NodeTokenAuthenticator(
             fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token
         )
-        fleet.deck.ticket = keys.token_of
+        fleet.deck.node_token = keys.token_of
         app = AsgiApp(
             _services(fleet, orders, sweep, keys, settings.health_check),
             _routes(fleet, parts.metrics),
@@ -212,7 +212,7 @@ def _routes(fleet: FleetController, metrics: Metrics | None) -> list[Route]:
     async def ready(request: Request) -> Response:
         """Ready when the store takes what is noted: whoever cannot remember must not be asked."""
         del request
-        await fleet.deck.journal.durable()
+        await fleet.deck.journal.wait_durable()
         return Response(b"ok\n")
 
     everybody = frozenset({ANYONE})

@@ -101,7 +101,7 @@ class Reloader:
         self._check(file, specs)
         judge = self._deck.world.judge
         if isinstance(judge, SubprocessPolicyEngine):
-            changed += [f"policy {name}" for name in await judge.teach(policies)]
+            changed += [f"policy {name}" for name in await judge.reload(policies)]
         # In place: others hold the same mapping.
         for name in set(self._deck.specs) - set(specs):
             del self._deck.specs[name]

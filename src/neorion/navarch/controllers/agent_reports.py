@@ -96,7 +96,7 @@ class AgentReports:
             known = self._moves.node(known, NodeState.VERIFYING, f"its agent registered as {said.claim.name}")
         elif known != node:
             self._moves.change(known)
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         return known
 
     def heartbeat(self, node_id: NodeId, gpus: Sequence[Gpu], *, tested: bool | None) -> Node:
@@ -134,7 +134,7 @@ class AgentReports:
         skipped = self._skipped(self._deck.node(node_id), boot, first, len(events))
         if skipped == len(events):
             # An answer says that they are kept, also the second.
-            await self._deck.journal.durable()
+            await self._deck.journal.wait_durable()
             return
         fresh = events[skipped:]
         verdicts = await self._judged(node_id, fresh)
@@ -146,7 +146,7 @@ class AgentReports:
         after = self._take(node, list(zip(fresh, verdicts, strict=True))[since:])
         # In the same write as the events themselves: a crash keeps both or neither.
         self._book.put_node(_noted(after, boot, first + len(events) - 1))
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
 
     async def observe(self, node_id: NodeId, events: Sequence[HealthEvent]) -> None:
         """Judges events by the pool's policy, and the node by the verdicts."""
@@ -158,7 +158,7 @@ class AgentReports:
         after = self._take(node, list(zip(events, verdicts, strict=True)))
         if after is not node:
             self._book.put_node(after)
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
 
     async def _judged(self, node_id: NodeId, events: Sequence[HealthEvent]) -> Sequence[PolicyResult]:
         node = self._deck.node(node_id)

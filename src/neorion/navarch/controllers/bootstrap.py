@@ -87,7 +87,7 @@ class NodeBootstrapper:
         self._moves.tell(
             node_id, "setup.pinned", f"the first host key it showed is believed: {shell.host_key}"
         )
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
 
     async def _run(
         self, node_id: NodeId, number: int, shell: Shell, spec: PoolSpec, values: Mapping[str, str]
@@ -111,7 +111,7 @@ class NodeBootstrapper:
                 hint=f"see what it said: navarch node history {node_id} -o json",
             )
         self._moves.change(replace(node, set_up=number + 1))
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
 
     def _current(self, node_id: NodeId) -> Node:
         """Commands take minutes; meanwhile the node may be on its way out."""
@@ -128,7 +128,7 @@ class NodeBootstrapper:
             "Pool": node.pool,
             "Provider": node.place.provider,
             "Region": node.place.region,
-            "Token": self._deck.ticket(node.id),
+            "Token": self._deck.node_token(node.id),
         }
 
     def _comes(self, node: Node) -> bool:

@@ -43,7 +43,7 @@ class FleetContext:
     started: Instant
     # Where agents reach this control plane, and the token that lets one of them speak for one node.
     address: str = ""
-    ticket: Callable[[NodeId], str] = field(default=lambda _: "")
+    node_token: Callable[[NodeId], str] = field(default=lambda _: "")
     # What is wrong and not written in any record, by what it is about.
     findings: dict[str, Finding] = field(default_factory=dict[str, Finding])
     wake: Callable[[], None] = lambda: None

@@ -39,7 +39,7 @@ class CordonDrainer:
         node = self._book.nodes.get(node_id)
         if node is None or not self.due(node):
             return
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         away = node.state is not NodeState.ACTIVE
         await fault_point("navarch.mark.before")
         # Until it has answered, nobody knows what it believes.
@@ -59,7 +59,7 @@ class CordonDrainer:
         node = self._book.nodes.get(node_id)
         if node is None or node.state is not NodeState.DRAINING:
             return
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         await fault_point("navarch.drain.before")
         patience = self._deck.spec(node.pool).timing.drain
         left = patience - self._deck.clock.now().since(node.since)

@@ -47,13 +47,13 @@ class FleetController:
 
     async def tick(self) -> None:
         now, clock = self.deck.clock.now(), self.deck.clock
-        noted, began = self.deck.journal.noted, clock.monotonic()
+        noted, began = self.deck.journal.version, clock.monotonic()
         wakes = [self._turn(spec, now) for spec in self.deck.specs.values()]
         took = clock.monotonic() - began
-        await self.deck.journal.durable()
+        await self.deck.journal.wait_durable()
         await fault_point("navarch.tick.decided")
         self._effects()
-        if self.deck.journal.noted != noted:
+        if self.deck.journal.version != noted:
             # What changed may call for more.
             self.deck.wake()
         self._wake_at(min((at for at in wakes if at is not None), default=None), now)
@@ -91,18 +91,18 @@ class FleetController:
         for name in list(book.touched):
             node = book.nodes.get(name)
             if node is not None:
-                self._see_to(node)
+                self._start_node_effects(node)
             if node is None or (node.state is NodeState.ACTIVE and not self.marker.due(node)):
                 # At work and known for it, as almost all of them are.
                 del book.touched[name]
         for repair in book.open_repairs.values():
             if self.healer.due(repair):
                 ensure(f"treat {repair.id}", partial(self.healer.reboot, repair.id))
-            elif self.healer.helpless(repair):
+            elif self.healer.agent_unreachable(repair):
                 why = "its cloud cannot, and its agent is not heard"
                 self.healer.refused(repair.node, repair.id, why)
 
-    def _see_to(self, node: Node) -> None:
+    def _start_node_effects(self, node: Node) -> None:
         ensure = self.errands.ensure
         if self.outfitting.due(node):
             ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id), long=True)

@@ -55,7 +55,7 @@ class OperatorActions:
         kept_at_work = node.held and node.state in (NodeState.ACTIVE, NodeState.SPARE)
         if node.state not in _OUT_OF_SERVICE and not kept_at_work:
             raise _cannot("uncordoned", node)
-        self._call_off(node, asker)
+        self._cancel_repair(node, asker)
         node = replace(recovered(node), held=False, retiring=False)
         if kept_at_work:
             node = replace(node, why=asker.words)
@@ -74,7 +74,7 @@ class OperatorActions:
         if current is not None and current.remedy.costs_the_node:
             return await self._approve(current, asker)
         if current is not None:
-            self._call_off(node, asker)
+            self._cancel_repair(node, asker)
         now = self._deck.clock.now()
         repair = Repair(
             id=self._deck.ids.new(RepairId),
@@ -103,7 +103,7 @@ class OperatorActions:
         repair = self._book.open_repairs.get(node.id)
         if repair is None:
             raise _no_repair(node)
-        self._call_off(node, asker)
+        self._cancel_repair(node, asker)
         why = f"vetoed, {asker.words}"
         held = replace(node, held=True, retiring=False, why=why)
         if node.state is NodeState.DRAINING and repair.step is RepairStep.DRAINING:
@@ -162,14 +162,14 @@ class OperatorActions:
             raise _cannot("cordoned", node)
         repair = self._book.open_repairs.get(node.id)
         if repair is not None and _takes_away(repair):
-            self._call_off(node, asker)
+            self._cancel_repair(node, asker)
         held = replace(node, held=True, retiring=False, why=asker.words)
         if node.state in _AT_REST:
             return self._moves.node(held, NodeState.CORDONED, asker.words)
         self._moves.change(held)
         return held
 
-    def _call_off(self, node: Node, asker: Requester) -> None:
+    def _cancel_repair(self, node: Node, asker: Requester) -> None:
         repair = self._book.open_repairs.get(node.id)
         if repair is None:
             return
@@ -185,16 +185,16 @@ class OperatorActions:
         self._book.put_pool(state)
         self._moves.tell(f"pool/{state.name}", "pool.ordered", sentence)
         self._deck.wake()
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         return state
 
     async def _done(self, node: Node) -> Node:
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         return node
 
     async def _settled(self, repair: Repair) -> Repair:
         self._deck.wake()
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         return repair
 
 

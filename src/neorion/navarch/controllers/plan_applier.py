@@ -52,7 +52,7 @@ class PlanApplier:
                 self._step(action)
             case AssignReplacement():
                 if (repair := self._book.repairs.get(action.repair)) is not None:
-                    self._moves.name_successor(repair, action.node, action.why)
+                    self._moves.assign_replacement(repair, action.node, action.why)
             case ProvisionNode():
                 self._buy(action)
             case SetDesiredSize():
@@ -159,7 +159,7 @@ class PlanApplier:
         self._book.put_node(node)
         self._count(action, repair)
         if repair is not None:
-            self._moves.name_successor(repair, node_id, "a new machine is bought")
+            self._moves.assign_replacement(repair, node_id, "a new machine is bought")
         self._moves.tell(node_id, "node.ordered", action.sentence, pool=action.pool)
         self._deck.watch(node)
         self._deck.wake()

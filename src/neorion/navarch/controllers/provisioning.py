@@ -48,16 +48,16 @@ class Provisioner:
         if purchase is None or purchase.state is not PurchaseState.INTENDED:
             return
         if intent in self._asked_last:
-            await self._look_for(purchase)
+            await self._find_lost_purchase(purchase)
             return
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         await fault_point("navarch.buy.before")
         provider = self._deck.world.providers[purchase.place.provider]
         try:
             machine = await provider.provision(self._intent(purchase))
         except Denied as error:
             # Whoever is turned away at the door is told nothing of what was asked for before.
-            if self._may_be_made(purchase):
+            if self._outcome_unknown(purchase):
                 self._trouble(purchase, error)
                 self._ask_again(purchase)
                 raise
@@ -72,7 +72,7 @@ class Provisioner:
             await fault_point("navarch.buy.after")
             self.bought(intent, machine)
 
-    def _may_be_made(self, purchase: Purchase) -> bool:
+    def _outcome_unknown(self, purchase: Purchase) -> bool:
         """What a process before this one asked for, and what it was told, nobody knows."""
         return purchase.id in self._unanswered or purchase.intended < self._deck.started
 
@@ -89,7 +89,7 @@ class Provisioner:
             return
         if machine.state is MachineState.GONE:
             self._settle(replace(purchase, state=PurchaseState.REFUSED, machine=machine.id))
-            self._order_over(purchase, "its machine ended before it was known")
+            self._abandon_node(purchase, "its machine ended before it was known")
             return
         self._settle(replace(purchase, state=PurchaseState.BOUGHT, machine=machine.id))
         for scope in purchase.place.scopes:
@@ -137,7 +137,7 @@ class Provisioner:
         self._settle(
             replace(purchase, state=PurchaseState.REFUSED, refusal=error.code, message=error.sentence[:300])
         )
-        self._order_over(purchase, error.sentence)
+        self._abandon_node(purchase, error.sentence)
 
     def _trouble(self, purchase: Purchase, error: Error) -> None:
         zone, region, cloud = purchase.place.scopes
@@ -152,7 +152,7 @@ class Provisioner:
                 scope, kind = region, "invalid"
         self._moves.trouble(scope, kind, error.sentence, purchase.intended)
 
-    async def _look_for(self, purchase: Purchase) -> None:
+    async def _find_lost_purchase(self, purchase: Purchase) -> None:
         provider = self._deck.world.providers[purchase.place.provider]
         try:
             machines = await provider.list(self._deck.installation.id)
@@ -179,7 +179,7 @@ class Provisioner:
         self._settle(replace(purchase, state=PurchaseState.ABANDONED))
         # The next one is ordered elsewhere, if there is another cloud.
         self._moves.trouble(purchase.place.scopes[-1], "no_answer", why, purchase.intended)
-        self._order_over(purchase, why)
+        self._abandon_node(purchase, why)
 
     def _settle(self, purchase: Purchase) -> None:
         PURCHASE.check(purchase.id, PurchaseState.INTENDED, purchase.state)
@@ -189,7 +189,7 @@ class Provisioner:
         self._deck.watch(purchase)
         self._deck.wake()
 
-    def _order_over(self, purchase: Purchase, why: str) -> None:
+    def _abandon_node(self, purchase: Purchase, why: str) -> None:
         node = self._book.nodes.get(purchase.node)
         if node is not None:
             self._moves.node(node, NodeState.TERMINATED, why)

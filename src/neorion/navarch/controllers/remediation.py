@@ -18,7 +18,7 @@ class Remediator:
         # Reboots that were asked for, while the machine's next kernel has not been heard of.
         self._asked: dict[NodeId, RepairId] = {}
 
-    def by_cloud(self, repair: Repair) -> bool:
+    def uses_cloud_reboot(self, repair: Repair) -> bool:
         node = self._book.nodes.get(repair.node)
         if node is None or repair.remedy is not Remedy.REBOOT or repair.step is not RepairStep.TREATING:
             return False
@@ -27,19 +27,19 @@ class Remediator:
 
     def due(self, repair: Repair) -> bool:
         """Whether a cloud is still to be asked."""
-        return self.by_cloud(repair) and self._asked.get(repair.node) != repair.id
+        return self.uses_cloud_reboot(repair) and self._asked.get(repair.node) != repair.id
 
     def order(self, node: NodeId) -> Repair | None:
         """The repair that the node's agent is to carry out now."""
         repair = self._book.open_repairs.get(node)
         if repair is None or repair.step is not RepairStep.TREATING:
             return None
-        return None if self.by_cloud(repair) else repair
+        return None if self.uses_cloud_reboot(repair) else repair
 
-    def helpless(self, repair: Repair) -> bool:
+    def agent_unreachable(self, repair: Repair) -> bool:
         """Whether only the node's agent could do it, and that one is not there to be told."""
         node = self._book.nodes.get(repair.node)
-        if node is None or repair.step is not RepairStep.TREATING or self.by_cloud(repair):
+        if node is None or repair.step is not RepairStep.TREATING or self.uses_cloud_reboot(repair):
             return False
         silent = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
         return silent and repair.id not in self._book.pulses.get(node.id, NodeHeartbeat()).refused
@@ -49,7 +49,7 @@ class Remediator:
         if repair is None or not self.due(repair):
             return
         node = self._book.nodes[repair.node]
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         await fault_point("navarch.treat.before")
         await self._deck.world.providers[node.place.provider].reboot(node.machine)
         if node.kernel_boot:

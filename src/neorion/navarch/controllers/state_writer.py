@@ -67,7 +67,7 @@ class StateWriter:
         self._deck.wake()
         return moved
 
-    def name_successor(self, repair: Repair, node: NodeId, why: str) -> None:
+    def assign_replacement(self, repair: Repair, node: NodeId, why: str) -> None:
         self._book.put_repair(replace(repair, successor=node))
         self.tell(repair.node, "repair.successor", f"{why}{f': {node}' if node else ''}", repair=repair.id)
         self._deck.wake()

@@ -23,7 +23,7 @@ class Terminator:
         node = self._book.nodes.get(node_id)
         if node is None or node.state is not NodeState.TERMINATING:
             return
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         await fault_point("navarch.end.before")
         if not await self._gone(node):
             raise Retry("navarch.ending", f"{node.machine} is still stopping.", after=_ASK_AGAIN)

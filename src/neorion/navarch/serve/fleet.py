@@ -71,7 +71,7 @@ class FleetEndpoint(FleetService):
         return self._node(self._deck.node(request.node))
 
     async def history(self, request: pb.HistoryRequest, ctx: object) -> pb.HistoryResponse:
-        await self._deck.journal.durable()
+        await self._deck.journal.wait_durable()
         limit = page_size(request.limit, LINES_MAX)
         if request.subject.startswith(EVENTS):
             return await self._events(request.subject.removeprefix(EVENTS), limit)

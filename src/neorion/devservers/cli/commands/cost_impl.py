@@ -135,7 +135,7 @@ def check_alone(name: str) -> None:
 
 
 async def by_user(fleet: DevServerApi, out: Output) -> None:
-    records = bills(await fleet.everybodys(), fleet.now())
+    records = bills(await fleet.list_all(), fleet.now())
     out.show(records, USER_COSTS)
     if len(records) > 1 and out.shared.output in {Format.TABLE, Format.WIDE}:
         out.say(f"Together: {together(records)}")

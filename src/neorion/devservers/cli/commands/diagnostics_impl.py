@@ -135,7 +135,7 @@ def events_table(now: Instant) -> Table[EventRecord]:
 async def describe(fleet: DevServerApi, out: Output, name: str) -> None:
     server = await fleet.server(name)
     flavor = await fleet.flavor_of(server)
-    found = await fleet.diagnosed(server)
+    found = await fleet.diagnose(server)
     out.show_one(
         ServerDescription.of(server, flavor, found, fleet.now()), description_table(fleet.clock.now())
     )
@@ -145,7 +145,7 @@ async def doctor(fleet: DevServerApi, out: Output, names: tuple[str, ...]) -> in
     servers = [await fleet.server(name) for name in names] if names else await fleet.servers()
     findings: list[Finding] = []
     for server in servers:
-        found = await fleet.diagnosed(server)
+        found = await fleet.diagnose(server)
         rests = server.meta.deleted is None and not server.spec.running
         severity = Severity.INFO if found.well or rests else Severity.ERROR
         findings.append(

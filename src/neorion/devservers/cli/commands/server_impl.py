@@ -60,7 +60,7 @@ def create_request(name: str, short: str, asked: CreateOptions) -> CreateRequest
 
 async def create(fleet: DevServerApi, out: Output, wish: CreateRequest, asked: CreateOptions) -> None:
     if asked["dry_run"]:
-        _show_manifest(out, DEVSERVERS.manifest(await fleet.checked(wish)))
+        _show_manifest(out, DEVSERVERS.manifest(await fleet.validate(wish)))
         return
     span = parse_timeout(asked["timeout"])
     flavor = await fleet.flavor(wish.flavor)

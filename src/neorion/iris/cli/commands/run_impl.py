@@ -187,7 +187,7 @@ async def _send(client: AsyncIrisClient, out: Output, packed: Bundle, request: p
     try:
         await client.calls.get_blob(pb.GetBlobRequest(digest=packed.digest, offset=_PAST_THE_END))
     except NotFound:
-        await client.admitted(request)
+        await client.check_admission(request)
         await _upload(client, out, packed)
         out.say(f"{told}, sent")
     else:

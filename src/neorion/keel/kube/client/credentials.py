@@ -65,7 +65,7 @@ class Credentials:
         """The server did not accept `access`; whether there may be another one."""
         passing = not isinstance(self._cluster.source, StaticToken | None)
         if self._access is access:
-            self._papers.doubt()
+            self._papers.invalidate()
             if passing:
                 self._held = None
         certificate = self._cluster.certificate
@@ -74,7 +74,7 @@ class Credentials:
     def untrusting(self, access: RequestAuth) -> bool:
         """The authorities in `access` do not know the server; whether there may be others."""
         if self._access is access:
-            self._papers.doubt()
+            self._papers.invalidate()
         return self._cluster.trust.file is not None
 
     def _good(self) -> RequestAuth | None:

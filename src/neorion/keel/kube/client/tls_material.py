@@ -34,7 +34,7 @@ class TlsMaterial:
     def fresh(self) -> bool:
         return not self._files or self._clock.monotonic() < self._fresh_until
 
-    def doubt(self) -> None:
+    def invalidate(self) -> None:
         """The server did not accept them: they are read again before they are used again."""
         self._fresh_until = self._clock.monotonic()
 

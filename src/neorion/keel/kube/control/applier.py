@@ -63,10 +63,10 @@ class Applier:
         if observed is not None and self._stands(kind, wanted, observed):
             return observed
         self._begin("apply", kind)
-        body = wanted.stamped(None if observed is None else observed.meta)
+        body = wanted.with_annotation(None if observed is None else observed.meta)
         with _replaced_is_conflict():
             written = await self._api.apply(kind, body, self.manager, force=True)
-        if not wanted.is_marked_on(written.meta):
+        if not wanted.is_last_applied(written.meta):
             self._remember(kind, wanted, written.meta)
         return self._observed(kind, written)
 
@@ -111,9 +111,9 @@ class Applier:
         if not wanted.has_metadata(meta):
             return False
         remembered = self._remembered.get((kind.resource, meta.key))
-        if remembered == _print(wanted, meta) or wanted.is_marked_on(meta):
+        if remembered == _print(wanted, meta) or wanted.is_last_applied(meta):
             return True
-        seen = wanted.is_seen_on(observed)
+        seen = wanted.matches_observed(observed)
         if seen:
             self._remember(kind, wanted, meta)
         return seen

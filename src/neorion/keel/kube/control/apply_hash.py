@@ -30,7 +30,7 @@ class DesiredManifest:
         spec_hash = _hash({name: part for name, part in body.items() if name != "metadata"})
         return cls(body, metadata, spec_hash, f"{spec_hash}.{_hash(metadata)}")
 
-    def stamped(self, observed: ObjectMeta | None) -> dict[str, Any]:
+    def with_annotation(self, observed: ObjectMeta | None) -> dict[str, Any]:
         """The manifest with its mark, and bound to the object it was decided for, as it was then."""
         mark = f"{self.hashes}/{self._generation(observed)}"
         annotations: dict[str, str] = self.metadata.get("annotations", {})
@@ -39,14 +39,14 @@ class DesiredManifest:
             metadata |= {"uid": observed.uid, "resourceVersion": observed.resource_version}
         return {**self.body, "metadata": metadata}
 
-    def is_marked_on(self, observed: ObjectMeta) -> bool:
+    def is_last_applied(self, observed: ObjectMeta) -> bool:
         """Whether the object says that this was applied and that its spec has not been touched since."""
         return (
             observed.generation > 0
             and observed.annotations.get(APPLIED) == f"{self.hashes}/{observed.generation}"
         )
 
-    def is_seen_on(self, observed: KubeObject) -> bool:
+    def matches_observed(self, observed: KubeObject) -> bool:
         """For kinds without generations, which cannot say: whether this was applied, and all of it can still be read.
 
         What a kind's type leaves out cannot be read: such an object is applied once after every start.

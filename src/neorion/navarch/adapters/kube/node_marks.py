@@ -55,9 +55,9 @@ def _taints(node: Node) -> list[Taint]:
     found: list[Taint] = []
     if node.state in _TAINTS:
         key, effect = _TAINTS[node.state]
-        found.append(Taint.saying(key, effect, node.why))
+        found.append(Taint.with_reason(key, effect, node.why))
     if node.health is Health.UNHEALTHY and node.ailment is not None:
-        found.append(Taint.saying(marks.UNHEALTHY, TaintEffect.NO_SCHEDULE, node.ailment.signature))
+        found.append(Taint.with_reason(marks.UNHEALTHY, TaintEffect.NO_SCHEDULE, node.ailment.signature))
     return found
 
 

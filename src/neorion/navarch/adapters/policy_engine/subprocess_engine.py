@@ -64,13 +64,13 @@ class SubprocessPolicyEngine:
             async with self._turn:
                 # Whoever has the turn asks for those who wait behind it too, so it may have been answered meanwhile.
                 while not mine.answered:
-                    await self._answer_some()
+                    await self._evaluate_batch()
         finally:
             if not mine.answered:
                 self._waiting.remove(mine)
         return mine.verdicts
 
-    async def teach(self, policies: Mapping[str, Policy]) -> list[str]:
+    async def reload(self, policies: Mapping[str, Policy]) -> list[str]:
         """Judges by these from now on, and tells which are others; what is being judged is judged by those of before."""
         known, rules = _compiled(policies), _encoded(policies)
         async with self._turn:
@@ -81,7 +81,7 @@ class SubprocessPolicyEngine:
                 await self._kill()
         return others
 
-    async def _answer_some(self) -> None:
+    async def _evaluate_batch(self) -> None:
         """The first in line, and those behind it as long as they are few enough and go by the same policy."""
         policy, batch, many = self._waiting[0].policy, list[_Request](), 0
         while self._waiting and self._waiting[0].policy == policy:

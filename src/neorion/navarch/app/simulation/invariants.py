@@ -57,9 +57,9 @@ class InvariantChecker:
             return
         # The last word of agents that were treated a moment ago.
         await stage.world.sleep(600)
-        noted = fleet.deck.journal.noted
+        noted = fleet.deck.journal.version
         await stage.world.sleep(1_800)
-        if stage.fleet is fleet and fleet.deck.journal.noted != noted:
+        if stage.fleet is fleet and fleet.deck.journal.version != noted:
             self._found.append(_finding("idle", "store", "something is written although nothing happens"))
         rows = await fleet.deck.store.read(_rows)
         if rows > _ROWS_MAX:
@@ -68,8 +68,8 @@ class InvariantChecker:
     def _check(self) -> Sequence[Finding]:
         found, self._found = self._found, []
         fleet = self._stage.fleet
-        if fleet is not None and fleet.deck.journal.noted != self._noted:
-            self._noted = fleet.deck.journal.noted
+        if fleet is not None and fleet.deck.journal.version != self._noted:
+            self._noted = fleet.deck.journal.version
             for spec in self._stage.scene.specs.values():
                 found += violations(fleet.deck.book.view(spec, fleet.deck.started))
                 found += self._out_of_service(fleet, spec)

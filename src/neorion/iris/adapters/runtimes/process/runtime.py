@@ -57,7 +57,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
-        self._group.start_soon(self._take_out_the_trash)
+        self._group.start_soon(self._clean_up_loop)
         return self
 
     async def __aexit__(
@@ -171,7 +171,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
             case _:
                 return
 
-    async def _take_out_the_trash(self) -> None:
+    async def _clean_up_loop(self) -> None:
         """What was forgotten in the meantime goes together; what an earlier worker left, at once."""
         while True:
             self._trash = anyio.Event()

@@ -192,7 +192,7 @@ class ProcessTable:
         return replace(ending, out_of_memory=groups.ran_out_of_memory(attempt.group))
 
     def _clear(self) -> None:
-        left = self._leftovers()
+        left = self._orphans()
         now = boottime_ns()
         if left:
             # What forks faster than it is found, and outlives a main process that ended on SIGTERM.
@@ -213,7 +213,7 @@ class ProcessTable:
         if group and self._groups is not None:
             self._groups.give_back(group)
 
-    def _leftovers(self) -> set[int]:
+    def _orphans(self) -> set[int]:
         """Children that were not started here: orphans. Those of an attempt that still runs are let be."""
         strangers = procfs.children(os.getpid()) - self._mains.keys()
         if not strangers or not self._spawned:

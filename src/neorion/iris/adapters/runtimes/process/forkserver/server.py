@@ -79,7 +79,7 @@ class ForkServer:
         self._caps = LogTrimmer(self._loop.after)
         self._loop.watch(self._caps.fd, self._caps.read)
         self._lingers = True
-        self._lease_timer: Timer = self._loop.after(LINGER_NS, self._linger_no_more)
+        self._lease_timer: Timer = self._loop.after(LINGER_NS, self._stop_lingering)
         self._recover()
         self._wake_on_children()
         self._door = WorkerListener(self._files.socket, self._loop, self._states, self._handle)
@@ -146,7 +146,7 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         self._loop.watch(reading, lambda: _drain(reading))
 
-    def _linger_no_more(self) -> None:
+    def _stop_lingering(self) -> None:
         self._lingers = False
 
     def _states(self) -> list[AttemptReport]:
@@ -240,7 +240,7 @@ class ForkServer:
                 self._end(attempt, ExitInfo(ExitKind.NOT_STARTED, refusal.code, refusal.sentence))
                 continue
             self._caps.add(self._files.attempt(attempt.id).log)
-            self._begins(attempt)
+            self._announce_start(attempt)
             if attempt.phase is Phase.RUNNING:
                 self._limit(attempt, job.run_limit_ns, _TIMED_OUT, RUN_GRACE_NS)
             else:
@@ -249,7 +249,7 @@ class ForkServer:
     def _began(self, attempt: AttemptProcess) -> None:
         if attempt.ended is None and attempt.job is not None:
             attempt.phase = Phase.RUNNING
-            self._begins(attempt)
+            self._announce_start(attempt)
             attempt.cancel_timers()
             self._limit(attempt, attempt.job.run_limit_ns, _TIMED_OUT, RUN_GRACE_NS)
 
@@ -259,7 +259,7 @@ class ForkServer:
             attempt.pid, attempt.phase = 0, Phase.BUILDING
             self._waiting[attempt] = attempt.job
 
-    def _begins(self, attempt: AttemptProcess) -> None:
+    def _announce_start(self, attempt: AttemptProcess) -> None:
         self._fresh.append((boottime_ns() + BEGINNING_NS, attempt))
         if len(self._fresh) == 1:
             self._loop.after(BEGINNING_NS, self._look_again)
