@@ -10,7 +10,12 @@ from tools.tidy import Source
 ROOT = Path(__file__).parent.parent
 SOURCES = tidy.read(ROOT)
 # Modules over the soft limit, with the size they may not exceed.
-LARGE: dict[str, int] = {}
+LARGE: dict[str, int] = {
+    "src/neorion/iris/worker/worker.py": 404,
+    "tests/contracts/kube_control.py": 401,
+    "tests/devservers/decide/test_server.py": 408,
+    "tests/kube/test_devservers_guards.py": 402,
+}
 
 LONG = "def f():\n" + "    pass\n" * 60
 MANY = "def f(a, b, c, d, e, g, h):\n    pass\n"

@@ -7,14 +7,14 @@ from neorion.iris.client import AsyncIrisClient, AsyncJob, IrisClient, Job
 
 # What only whoever builds on the client needs: raw calls, and blobs.
 INNER = {
-    "admitted",
+    "check_admission",
     "at",
     "calls",
     "cluster",
     "ended",
     "ends",
     "get_blob",
-    "hand_in",
+    "submit_request",
     "named",
     "prepare",
     "put_blob",
