@@ -160,6 +160,7 @@ def test_the_command_of_a_worker_names_all_it_must_know(tmp_path: Path):
         SliceId("slice-a"), "h100", "slice-a-0", shape, (("zone", "a=b"),), "here:1", tmp_path
     )
     assert worker_command(machine)[1:] == [
+        "-P",
         "-m",
         "neorion.iris",
         "worker",
