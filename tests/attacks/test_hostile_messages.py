@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+import aiohttp
 import anyio
 import pytest
 from anyio.abc import ByteStream
@@ -133,7 +134,13 @@ METADATA = [
 
 @pytest.mark.attack("request-forgery")
 @pytest.mark.parametrize("url", METADATA)
-async def test_no_message_for_a_scheduler_goes_to_a_metadata_service(url: str) -> None:
+async def test_no_message_for_a_scheduler_goes_to_a_metadata_service(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect(*_: object) -> None:
+        raise OSError("A test connects to addresses of this machine only.")
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "_create_connection", connect)
     settings = WebhookSettings(cordon_url=url, timeout=Duration.of(seconds=5))
     async with webhook(settings, SystemClock()) as made:
         with pytest.raises(Invalid) as refused:
