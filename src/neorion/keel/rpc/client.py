@@ -18,7 +18,7 @@ from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids
 from neorion.keel.http.client import HttpTransport, Transport
 from neorion.keel.http.proxies import proxy_from
-from neorion.keel.rpc.interceptor import ConnectCaller
+from neorion.keel.rpc.connect_client import ConnectCaller
 from neorion.keel.rpc.port import Caller
 from neorion.keel.rpc.tls import ClientTls
 
