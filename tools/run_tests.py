@@ -39,7 +39,7 @@ NEVER_REPEATED = {
     "guards and rights": (
         "tests/*_guards.py::*",
         "tests/*_guard_*",
-        "tests/*_rights.py::*",
+        "tests/*/test_authorization.py::*",
         "tests/*_rights_*",
     ),
 }

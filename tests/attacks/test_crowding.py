@@ -7,13 +7,14 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager, suppress
+from pathlib import Path
 
 import anyio
 import pytest
 from anyio.abc import SocketStream
 
 from neorion.keel.base import Duration, Invalid, Retry
-from neorion.keel.clock import SystemIds
+from neorion.keel.clock import SystemClock, SystemIds
 from neorion.keel.rpc import (
     AsgiApp,
     MemoryTransport,
@@ -193,7 +194,7 @@ async def _answer_while_sending(stream: SocketStream, data: bytes) -> int:
 SERVER = """
 import os, resource, sys, anyio
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[1])))
-from neorion.keel.clock import SystemIds
+from neorion.keel.clock import SystemClock, SystemIds
 from neorion.keel.rpc import ANYONE, AsgiApp, Response, Route, descriptors, serve
 descriptors.RESERVED = int(sys.argv[2])
 async def store(request):
@@ -231,9 +232,18 @@ def answers_among_idle(files: int, reserved: int) -> set[int]:
             with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as first:
                 assert get(first) == 200
                 with idle_connections(port, files):
+                    wait_for_open_files(server.pid, files - reserved - 5)
                     return {get(first) for _ in range(200)}
         finally:
             server.kill()
+
+
+def wait_for_open_files(pid: int, count: int) -> None:
+    """Until the server has accepted what it will: it does so beside its answers."""
+    clock, folder = SystemClock(), Path(f"/proc/{pid}/fd")
+    end = clock.monotonic() + 30
+    while len([*folder.iterdir()]) < count:
+        assert clock.monotonic() < end, "the server does not accept the idle connections"
 
 
 def get(connection: http.client.HTTPConnection) -> int:
