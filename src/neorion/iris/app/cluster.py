@@ -10,11 +10,10 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from neorion.iris.adapters.cluster_file import ClusterFile, caps, scale_groups
+from neorion.iris.adapters.cluster_file import ClusterFile, caps, check_served, scale_groups
 from neorion.iris.adapters.platforms.local import Launch, LocalMachine, LocalPlatform, worker_command
 from neorion.iris.app.controller import ControllerSettings, controller
 from neorion.iris.app.platform import LocalPlace, open_platform
-from neorion.iris.app.unsupported import check_served
 from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint
 from neorion.iris.model import SliceId
 from neorion.iris.model.lease import WorkerLeaseTiming

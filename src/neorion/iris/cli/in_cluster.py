@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import anyio
 
-from neorion.iris.adapters.cluster_file import ClusterFile
+from neorion.iris.adapters.cluster_file import ClusterFile, check_served
 from neorion.iris.adapters.installation import Installer, manifests, names_of, token_path
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.model.tokens import token_file
@@ -53,10 +53,13 @@ class Place:
 
 def show(out: Output, place: Place) -> None:
     """Prints the objects as kubectl takes them."""
+    check_served(place.file)
     out.text("---\n".join(as_yaml(manifest) for manifest in place.manifests))
 
 
 def up(out: Output, place: Place, *, wait: bool) -> None:
+    check_served(place.file)
+
     async def install(client: Client) -> None:
         installer = place.installer(client)
         async for name in installer.apply():

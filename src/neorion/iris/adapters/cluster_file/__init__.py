@@ -12,12 +12,14 @@ from neorion.iris.adapters.cluster_file.convert import (
 )
 from neorion.iris.adapters.cluster_file.file import ClusterFile
 from neorion.iris.adapters.cluster_file.sections import RuntimeName
+from neorion.iris.adapters.cluster_file.unsupported import check_served
 
 __all__ = [
     "ClusterFile",
     "RuntimeName",
     "behaviours",
     "caps",
+    "check_served",
     "kubernetes_settings",
     "runtime",
     "scale_groups",

@@ -1,9 +1,10 @@
-"""What a cluster file may ask for and this version does not do: refused by name, never passed over in silence."""
+"""Refuses settings of a cluster file that this version does not implement, by name."""
 
 from collections.abc import Mapping
 
-from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, runtime
-from neorion.iris.adapters.cluster_file.sections import Bootstrap, NodePools, PlatformModel
+from neorion.iris.adapters.cluster_file.convert import runtime
+from neorion.iris.adapters.cluster_file.file import ClusterFile
+from neorion.iris.adapters.cluster_file.sections import Bootstrap, NodePools, PlatformModel, RuntimeName
 from neorion.keel.base import Invalid
 from neorion.keel.telemetry import logger
 
@@ -14,16 +15,16 @@ _NOT_YET = "is not supported for worker Pods yet."
 
 
 def check_served(file: ClusterFile) -> None:
-    """Raises for the first setting that would do nothing. What the documents' own files say is only logged."""
+    """Refuse the first setting that would do nothing. Those of the documents' own files are only logged."""
     if file.platform.in_cluster is None:
-        _refuse(_said_for_one_machine(file), _ONE_MACHINE)
+        _refuse(_set_for_one_machine(file), _ONE_MACHINE)
         # With the platform replaced by local, the documents' files still load and run.
         _warn(file, "docker_image", "worker_port")
     else:
-        _refuse(_said_for_pods(file), _NOT_YET)
+        _refuse(_set_for_pods(file), _NOT_YET)
 
 
-def _said_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
+def _set_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
     bootstrap, usual = file.defaults.bootstrap, Bootstrap()
     return {
         "platform.label_prefix": file.platform.label_prefix
@@ -34,7 +35,7 @@ def _said_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
     }
 
 
-def _said_for_pods(file: ClusterFile) -> Mapping[str, bool]:
+def _set_for_pods(file: ClusterFile) -> Mapping[str, bool]:
     bootstrap, coreweave = file.defaults.bootstrap, file.platform.coreweave
     shared = coreweave is not None and coreweave.node_pools is NodePools.PER_GROUP
     return {
@@ -48,7 +49,7 @@ def _said_for_pods(file: ClusterFile) -> Mapping[str, bool]:
 def _refuse(said: Mapping[str, bool], why: str) -> None:
     for key, is_said in said.items():
         if is_said:
-            raise Invalid("iris.unserved", f"{key} {why}", hint="leave it out of the cluster file")
+            raise Invalid("iris.unserved", f"{key} {why}", hint="Leave it out of the cluster file.")
 
 
 def _warn(file: ClusterFile, *keys: str) -> None:

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.adapters.cluster_file import ClusterFile
+from neorion.iris.adapters.cluster_file import ClusterFile, check_served
 from neorion.iris.app.cluster import local_file
-from neorion.iris.app.unsupported import check_served
 from neorion.keel.base import Invalid
 from neorion.keel.config import load, loads
 
