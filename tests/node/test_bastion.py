@@ -142,14 +142,30 @@ def test_a_server_that_sleeps_is_woken_by_whoever_connects(entrance: Entrance):
         assert (done.returncode, done.stdout) == (0, "awake\n"), done.stderr
 
 
+@contextmanager
+def suspended(devctl: Devctl) -> Generator[None]:
+    def change(value: str, phase: str) -> None:
+        patch = f'{{"spec": {{"suspended": {value}}}}}'
+        devctl.kubectl("patch", "devserveruser", USER, "--type=merge", "-p", patch)
+        # The controller writes the phase after several writes of others: the bastion knows by then.
+        devctl.kubectl("wait", f"devserveruser/{USER}", f"--for=jsonpath={{.status.phase}}={phase}", PATIENCE)
+
+    change("true", "Suspended")
+    try:
+        yield
+    finally:
+        change("false", "Provisioned")
+
+
 def test_a_suspended_user_is_out_and_the_log_is_whole(entrance: Entrance):
-    entrance.devctl.kubectl(
-        "patch", "devserveruser", USER, "--type=merge", "-p", '{"spec": {"suspended": true}}'
-    )
-    entrance.devctl.kubectl(
-        "wait", f"devserveruser/{USER}", "--for=jsonpath={.status.phase}=Suspended", PATIENCE
-    )
-    assert entrance.ssh(f"{USER}+box", "true").returncode == 255
-    head, flaws = verify((entrance.folder / "audit.jsonl").read_bytes().splitlines())
-    assert head.number > 10
+    login = f"{USER}+box"
+    assert entrance.ssh(login, "true").returncode == 0
+    with suspended(entrance.devctl):
+        assert entrance.ssh(login, "true").returncode == 255
+    assert entrance.ssh(login, "true").returncode == 0
+    content = (entrance.folder / "audit.jsonl").read_bytes()
+    head, flaws = verify(content.splitlines())
     assert flaws == []
+    events = [json.loads(line)["event"] for line in content.splitlines()[-head.number :]]
+    first = events.index("login")
+    assert "login" in events[events.index("refused", first) :]
