@@ -13,7 +13,7 @@ from tests.node.pods import MINUTES, NEEDS
 
 KUBELET_PORT = 10250
 
-pytestmark = [pytest.mark.anyio, NEEDS, MINUTES]
+pytestmark = [pytest.mark.anyio, NEEDS, MINUTES, pytest.mark.needs("drydock")]
 
 
 @pytest.fixture

@@ -202,7 +202,10 @@ def test_a_client_that_another_thread_closes_waits_no_longer(
     gate.read_text()
     with ThreadPoolExecutor(1) as threads, IrisClient.remote(cluster.url) as closed:
         following = iter(closed.watch(job.id))
-        next(following)
+        caught_up, state = False, ""
+        while not (caught_up and state == "running"):
+            change = next(following)
+            caught_up, state = caught_up or change.caught_up, change.job.state
         waiting = threads.submit(next, following)
     with pytest.raises(Error) as refused:
         waiting.result(timeout=60)

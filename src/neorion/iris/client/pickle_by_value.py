@@ -24,11 +24,9 @@ def own_modules_by_value() -> Generator[None]:
     with _ONE_AT_A_TIME:
         # What somebody else registered is left to them.
         known: set[str] = cloudpickle.list_registry_pickle_by_value()  # pyright: ignore[reportUnknownVariableType] -- it has no types
-        chosen = [
-            module
-            for name, module in list(sys.modules.items())
-            if name not in known and _is_own(name, module)
-        ]
+        # A copy of the dict is made in one step; a list of its items is not, and other threads import modules.
+        modules = sys.modules.copy()
+        chosen = [module for name, module in modules.items() if name not in known and _is_own(name, module)]
         for module in chosen:
             cloudpickle.register_pickle_by_value(module)  # pyright: ignore[reportUnknownMemberType] -- it has no types
         try:
