@@ -205,7 +205,7 @@ def test_a_client_that_another_thread_closes_waits_no_longer(
         caught_up, state = False, ""
         while not (caught_up and state == "running"):
             change = next(following)
-            caught_up, state = caught_up or change.caught_up, change.job.state
+            caught_up, state = caught_up or change.caught_up, change.job.state if change.job else ""
         waiting = threads.submit(next, following)
     with pytest.raises(Error) as refused:
         waiting.result(timeout=60)
