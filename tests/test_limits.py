@@ -94,3 +94,22 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     for item in session.items:
         mark = item.get_closest_marker("timeout")
         print("limit", mark.args[0] if mark else 0)  # noqa: T201 -- read by the test above
+
+
+def test_cpu_time_is_limited_whatever_else_the_machine_does(tmp_path: Path):
+    text = """
+import time
+def use(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+@pytest.mark.timeout(60)
+@pytest.mark.cpu(0.2)
+def test_more(): use(0.4)
+@pytest.mark.timeout(60)
+@pytest.mark.cpu(0.2)
+def test_waiting(): wait(0.5)
+"""
+    output = run(tmp_path, text)
+    assert "1 failed, 1 passed" in output
+    assert "s of CPU time, more than 0.2 s." in output

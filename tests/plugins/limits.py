@@ -1,6 +1,7 @@
 """Time limits of tests: which each file has, and a struck one told as TIMEOUT, whatever the test made of it."""
 
 import signal
+import time
 from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
@@ -24,6 +25,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cpu(seconds): the most CPU time that this test may take")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     factor = float(str(config.getoption("limit_factor")))
     usual: float | None = config.getoption("timeout")
@@ -31,6 +36,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         own = item.get_closest_marker("timeout")
         limit: float = own.args[0] if own else usual or _limit(item) or float(config.getini("timeout") or 0)
         item.add_marker(pytest.mark.timeout(limit * factor), append=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """A test of how much there is to compute is measured by its own CPU time: real time is the machine's."""
+    began = time.process_time()
+    yield
+    used = time.process_time() - began
+    mark = item.get_closest_marker("cpu")
+    if mark and used > mark.args[0]:
+        pytest.fail(f"It took {used:.1f} s of CPU time, more than {mark.args[0]} s.")
 
 
 def _limit(item: pytest.Item) -> float:

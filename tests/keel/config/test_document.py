@@ -170,7 +170,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.cpu(10)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
