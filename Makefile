@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 # Two locks, one environment: what the demo needs, and everything. Whoever has everything has the demo too.
 RUN    := $(VENV)/.ready-run
 READY  := $(VENV)/.ready
+# Where the environment sets it, each of the thousands of programs of the tests compiles anew what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup system programs demo test check static format bench soak build docs generate lock clean
 .DEFAULT_GOAL := help

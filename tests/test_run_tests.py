@@ -41,7 +41,7 @@ class Checkout:
         """Its exit code and its lines."""
         code = "import sys; from pathlib import Path; import tools.run_tests as t; t.CALM_WAIT_S = 0;"
         code += f"sys.exit(t.main({[*arguments, 'tests']!r}, Path({str(self.folder)!r})))"
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=env,
