@@ -53,8 +53,9 @@ format: $(READY) ## let ruff write the form
 bench: $(READY) system ## measurements, each beside its reference in the same run
 	@$(BIN)/python -m bench $(ARGS)
 
-soak: $(READY) system ## the slow tests, and new examples for every law
+soak: $(READY) system ## the slow tests, all seeds, and new examples for every law
 	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto --dist loadfile --durations=40 -m "slow or hypothesis" --timeout 3600 $(ARGS)
+	$(BIN)/pytest -n auto -q --durations=10 -m "not slow" --timeout 3600 tests/sim tests/keel
 
 build: $(RUN) ## the wheel and the source distribution in dist/
 	@rm -rf dist

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tools.run_tests import NEVER_REPEATED, ROOT, Results, closing_line, kind_never_repeated, refusal
+from tools.run_tests import (
+    NEVER_REPEATED,
+    ROOT,
+    Results,
+    closing_line,
+    half_of_commit,
+    kind_never_repeated,
+    refusal,
+)
 
 CONFTEST = 'pytest_plugins = ["tests.plugins.limits", "tests.plugins.results"]\n'
 PASSES = "def test_passes(): pass\n"
@@ -178,3 +186,18 @@ def test_stages_are_counted_together():
     stages = [Results(0, {"passed": 3}), Results(1, {"passed": 2, "failed": 1, "skipped": 4})]
     assert " 1 failed, 5 passed, 4 skipped in 2.00s " in closing_line(stages, [], 2)
     assert " 6 passed, 4 skipped in 2.00s " in closing_line(stages, [{"phase": "call"}], 2)
+
+
+def test_commits_take_turns_at_the_seeds():
+    assert {commit: half_of_commit(commit) for commit in ("22633e98", "22633e99", "")} == {
+        "22633e98": "even",
+        "22633e99": "odd",
+        "": "even",
+    }
+
+
+def test_the_tests_of_a_run_hear_which_half_it_is(checkout: Checkout):
+    checkout.write(
+        "tests/test_a.py", 'import os\ndef test_a(): assert os.environ["NEORION_SEEDS"] == "even"\n'
+    )
+    assert checkout.run()[0] == 0
