@@ -26,6 +26,7 @@ pytest_plugins = [
     "neorion.drydock.testing.plugin",
     "pytester",
     "tests.plugins.limits",
+    "tests.plugins.order",
     "tests.plugins.results",
 ]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.run_tests import (
+    CLUSTERS,
     NEVER_REPEATED,
     ROOT,
     Results,
@@ -46,10 +47,14 @@ class Checkout:
         path.write_text(text)
 
     def run(self, *arguments: str) -> tuple[int, list[str]]:
-        """Its exit code and its lines."""
+        """The exit code and the lines of a run of chosen tests."""
+        return self.run_whole(*arguments, "tests")
+
+    def run_whole(self, *arguments: str) -> tuple[int, list[str]]:
         code = "import sys; from pathlib import Path; import tools.run_tests as t; t.CALM_WAIT_S = 0;"
-        code += f"sys.exit(t.main({[*arguments, 'tests']!r}, Path({str(self.folder)!r})))"
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        code += "t.CLUSTER_WORKERS = 0;"
+        code += f"sys.exit(t.main({[*arguments]!r}, Path({str(self.folder)!r})))"
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_XDIST_AUTO_NUM_WORKERS": "0"}
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=env,
@@ -75,6 +80,21 @@ def test_what_passes_the_second_time_is_listed_last_and_written_down(checkout: C
     written = (checkout.folder / "build/tests/flaky.jsonl").read_text().splitlines()
     assert len(written) == 5
     assert all(json.loads(line)["error"].endswith("the first time") for line in written)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_checks_run_beside_the_clusters_and_count(checkout: Checkout, code: int):
+    checkout.write("tests/test_a.py", PASSES)
+    # Otherwise it would never end.
+    waits = "from pathlib import Path\ndef test_waits():\n    while not Path('checks').exists(): pass\n"
+    for folder in CLUSTERS:
+        checkout.write(f"{folder}/test_{folder.replace('/', '_')}.py", waits)
+    checkout.write("Makefile", f"static:\n\t@touch checks; echo checked; exit {code}\n")
+    result, lines = checkout.run_whole()
+    assert result == code
+    assert lines.index("checked") > next(i for i, line in enumerate(lines) if " 4 passed in " in line)
+    assert " 5 passed in " in lines[-1]
+    assert ("tests: the checks failed (make static)." in lines) == bool(code)
 
 
 def test_six_are_no_accident(checkout: Checkout):
