@@ -148,6 +148,16 @@ def test_what_compiled_programs_are_missing_for_is_named_with_the_command_that_b
     assert lines[-1] == "LEFT OUT 1: these tests need compiled programs. Run: make programs"
 
 
+def test_the_files_in_which_a_run_spends_its_time_are_written_down(checkout: Checkout):
+    for name, seconds in (("quick", 0), ("slow", 0.5)):
+        wait = f"import threading\ndef test_a(): threading.Event().wait({seconds})\n"
+        checkout.write(f"tests/test_{name}.py", wait)
+    checkout.run()
+    written = json.loads((checkout.folder / "build/tests/chosen.json").read_text())["seconds"]
+    assert [*written] == ["tests/test_slow.py", "tests/test_quick.py"]
+    assert written["tests/test_slow.py"] >= 0.5
+
+
 def test_a_test_runs_again_under_the_same_seed_with_a_longer_limit(checkout: Checkout):
     text = """
 import random, threading

@@ -58,6 +58,8 @@ class Results:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     left_out: int = 0
     failures: list[Failure] = field(default_factory=list[Failure])
+    # Of each file, the longest first.
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
 
 def kind_never_repeated(test: str) -> str:
