@@ -210,7 +210,9 @@ def run_stages(runner: Runner, root: Path, arguments: list[str]) -> Checks | Non
         runner.stage("chosen", *arguments)
         return None
     _say("units and simulations. They need no compiled programs.")
-    runner.stage("units", *(f"--ignore={one}" for one in CLUSTERS), "-n", "auto", *arguments)
+    # Each worker gets files that follow each other, so that most fixtures of a file are made once.
+    spread = ("-n", "auto", "--dist", "worksteal", *arguments)
+    runner.stage("units", *(f"--ignore={one}" for one in CLUSTERS), *spread)
     _say("real clusters.")
     checks = None if arguments else Checks(root, root / "build" / "tests")
     workers = str(CLUSTER_WORKERS * (os.cpu_count() or 1))
