@@ -5,6 +5,8 @@ BIN    := $(VENV)/bin
 # Two locks, one environment: what the demo needs, and everything. Whoever has everything has the demo too.
 RUN    := $(VENV)/.ready-run
 READY  := $(VENV)/.ready
+# Where the environment sets it, each of the thousands of programs of the tests compiles anew what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup system programs demo test check static format bench soak build docs generate lock clean
 .DEFAULT_GOAL := help
@@ -51,8 +53,9 @@ format: $(READY) ## let ruff write the form
 bench: $(READY) system ## measurements, each beside its reference in the same run
 	@$(BIN)/python -m bench $(ARGS)
 
-soak: $(READY) system ## the slow tests, and new examples for every law
+soak: $(READY) system ## the slow tests, all seeds, and new examples for every law
 	@NEORION_EXPLORE=1 $(BIN)/pytest -n auto --dist loadfile --durations=40 -m "slow or hypothesis" --timeout 3600 $(ARGS)
+	$(BIN)/pytest -n auto -q --durations=10 -m "not slow" --timeout 3600 tests/sim tests/keel
 
 build: $(RUN) ## the wheel and the source distribution in dist/
 	@rm -rf dist

@@ -26,6 +26,7 @@ pytest_plugins = [
     "neorion.drydock.testing.plugin",
     "pytester",
     "tests.plugins.limits",
+    "tests.plugins.order",
     "tests.plugins.results",
 ]
 
@@ -115,7 +116,14 @@ def _choose_examples() -> None:
     hypothesis.settings.load_profile("neorion")
 
 
+def _keep_bytecode() -> None:
+    """Lets Python keep what it compiled, whatever the environment says: tests start thousands of programs."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
 def pytest_configure() -> None:
+    _keep_bytecode()
     leftovers.mark_this_run()
     _choose_examples()
     # A run in the background of a shell inherits that Ctrl-C is ignored, and so would the programs that tests interrupt.

@@ -133,14 +133,38 @@ def test_a_shared_cluster_that_someone_uses_stays_though_the_run_that_made_it_wa
         run.end()
 
 
-def test_a_folder_of_a_killed_run_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run):
+@pytest.mark.parametrize("kind", ["neorion-test", "iris"])
+def test_a_folder_of_a_killed_run_is_removed(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    mine, theirs = (tmp_path / f"neorion-test-{pid}-abc" for pid in (os.getpid(), run.pid))
-    mine.mkdir()
-    theirs.mkdir()
+    mine, theirs = (tmp_path / f"{kind}-{pid}-abc" for pid in (os.getpid(), run.pid))
+    others = [tmp_path / name for name in (f"{kind}-{run.pid}", f"{kind}-abc", f"other-{run.pid}-abc")]
+    for folder in (mine, theirs, *others):
+        folder.mkdir()
     run.kill()
+    assert f"folder {theirs}" in remove_leftovers()
+    assert set(tmp_path.iterdir()) == {mine, *others}
+
+
+def test_a_folder_that_a_live_process_was_given_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / f"iris-{run.pid}-abc"
+    folder.mkdir()
+    run.kill()
+    waits = "import sys; print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", waits, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as user:
+        assert user.stdout is not None
+        assert user.stdout.readline() == b"\n"
+        remove_leftovers()
+        assert folder.exists()
+        user.communicate()
     remove_leftovers()
-    assert [path.name for path in tmp_path.iterdir()] == [mine.name]
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tools.run_tests import NEVER_REPEATED, ROOT, Results, closing_line, kind_never_repeated, refusal
+from tools.run_tests import (
+    CLUSTERS,
+    NEVER_REPEATED,
+    ROOT,
+    Results,
+    closing_line,
+    half_of_commit,
+    kind_never_repeated,
+    refusal,
+)
 
 CONFTEST = 'pytest_plugins = ["tests.plugins.limits", "tests.plugins.results"]\n'
 PASSES = "def test_passes(): pass\n"
@@ -38,10 +47,14 @@ class Checkout:
         path.write_text(text)
 
     def run(self, *arguments: str) -> tuple[int, list[str]]:
-        """Its exit code and its lines."""
+        """The exit code and the lines of a run of chosen tests."""
+        return self.run_whole(*arguments, "tests")
+
+    def run_whole(self, *arguments: str) -> tuple[int, list[str]]:
         code = "import sys; from pathlib import Path; import tools.run_tests as t; t.CALM_WAIT_S = 0;"
-        code += f"sys.exit(t.main({[*arguments, 'tests']!r}, Path({str(self.folder)!r})))"
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        code += "t.CLUSTER_WORKERS = 0;"
+        code += f"sys.exit(t.main({[*arguments]!r}, Path({str(self.folder)!r})))"
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_XDIST_AUTO_NUM_WORKERS": "0"}
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=env,
@@ -67,6 +80,21 @@ def test_what_passes_the_second_time_is_listed_last_and_written_down(checkout: C
     written = (checkout.folder / "build/tests/flaky.jsonl").read_text().splitlines()
     assert len(written) == 5
     assert all(json.loads(line)["error"].endswith("the first time") for line in written)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_checks_run_beside_the_clusters_and_count(checkout: Checkout, code: int):
+    checkout.write("tests/test_a.py", PASSES)
+    # Otherwise it would never end.
+    waits = "from pathlib import Path\ndef test_waits():\n    while not Path('checks').exists(): pass\n"
+    for folder in CLUSTERS:
+        checkout.write(f"{folder}/test_{folder.replace('/', '_')}.py", waits)
+    checkout.write("Makefile", f"static:\n\t@touch checks; echo checked; exit {code}\n")
+    result, lines = checkout.run_whole()
+    assert result == code
+    assert lines.index("checked") > next(i for i, line in enumerate(lines) if " 4 passed in " in line)
+    assert " 5 passed in " in lines[-1]
+    assert ("tests: the checks failed (make static)." in lines) == bool(code)
 
 
 def test_six_are_no_accident(checkout: Checkout):
@@ -118,6 +146,16 @@ def test_what_compiled_programs_are_missing_for_is_named_with_the_command_that_b
     assert code == 0
     assert " 1 passed, 1 skipped in " in lines[-2]
     assert lines[-1] == "LEFT OUT 1: these tests need compiled programs. Run: make programs"
+
+
+def test_the_files_in_which_a_run_spends_its_time_are_written_down(checkout: Checkout):
+    for name, seconds in (("quick", 0), ("slow", 0.5)):
+        wait = f"import threading\ndef test_a(): threading.Event().wait({seconds})\n"
+        checkout.write(f"tests/test_{name}.py", wait)
+    checkout.run()
+    written = json.loads((checkout.folder / "build/tests/chosen.json").read_text())["seconds"]
+    assert [*written] == ["tests/test_slow.py", "tests/test_quick.py"]
+    assert written["tests/test_slow.py"] >= 0.5
 
 
 def test_a_test_runs_again_under_the_same_seed_with_a_longer_limit(checkout: Checkout):
@@ -178,3 +216,18 @@ def test_stages_are_counted_together():
     stages = [Results(0, {"passed": 3}), Results(1, {"passed": 2, "failed": 1, "skipped": 4})]
     assert " 1 failed, 5 passed, 4 skipped in 2.00s " in closing_line(stages, [], 2)
     assert " 6 passed, 4 skipped in 2.00s " in closing_line(stages, [{"phase": "call"}], 2)
+
+
+def test_commits_take_turns_at_the_seeds():
+    assert {commit: half_of_commit(commit) for commit in ("22633e98", "22633e99", "")} == {
+        "22633e98": "even",
+        "22633e99": "odd",
+        "": "even",
+    }
+
+
+def test_the_tests_of_a_run_hear_which_half_it_is(checkout: Checkout):
+    checkout.write(
+        "tests/test_a.py", 'import os\ndef test_a(): assert os.environ["NEORION_SEEDS"] == "even"\n'
+    )
+    assert checkout.run()[0] == 0

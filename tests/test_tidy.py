@@ -14,7 +14,7 @@ LARGE: dict[str, int] = {
     "src/neorion/iris/worker/worker.py": 404,
     "tests/contracts/kube_control.py": 401,
     "tests/devservers/decide/test_server.py": 408,
-    "tests/kube/test_devservers_guards.py": 402,
+    "tests/kube/test_devservers_guards.py": 401,
 }
 
 LONG = "def f():\n" + "    pass\n" * 60

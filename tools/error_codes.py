@@ -1,7 +1,7 @@
 """Finds every error code in the source: each is a literal where it is raised."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class Raised:
 
 def raised_in(source: Path) -> list[Raised]:
     """Every distinct error below a folder, by code."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))]
+    trees = [_nodes(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))]
     families = dict(_CLASSES)
     # Classes that take something else than a code have theirs inside.
     closed: set[str] = set()
@@ -32,8 +32,13 @@ def raised_in(source: Path) -> list[Raised]:
     return sorted({one for tree in trees for one in _in_tree(tree, families, closed)})
 
 
-def _subclasses(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+def _nodes(text: str) -> list[ast.AST]:
+    """Those that the rest looks at: walking is what takes the time."""
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef | ast.Call)]
+
+
+def _subclasses(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
         match node:
             case ast.ClassDef(name=name, bases=[ast.Name(id=base), *_]) if base in _CLASSES:
                 yield name, _CLASSES[base]
@@ -41,16 +46,16 @@ def _subclasses(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 pass
 
 
-def _with_own_arguments(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _with_own_arguments(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.ClassDef) and any(
             isinstance(part, ast.FunctionDef) and part.name == "__init__" for part in node.body
         ):
             yield node.name
 
 
-def _in_tree(tree: ast.Module, families: dict[str, str], closed: set[str]) -> Iterator[Raised]:
-    for node in ast.walk(tree):
+def _in_tree(nodes: Iterable[ast.AST], families: dict[str, str], closed: set[str]) -> Iterator[Raised]:
+    for node in nodes:
         match node:
             case ast.ClassDef(name=name) if name in families:
                 yield from _made_by(node, families[name])

@@ -1,7 +1,8 @@
 """Removes what killed test runs left on this machine: processes, clusters with their networks and control groups, folders.
 
 Each process of a run carries the run's mark in its environment: the id and the start time of its pytest. Nothing is
-touched that belongs to a run whose pytest is alive, or that has no mark.
+touched that belongs to a run whose pytest is alive, or that has no mark. The folder of a local cluster of iris carries
+the id of its client instead, in its name.
 """
 
 import os
@@ -27,6 +28,8 @@ MARK: Final = "NEORION_TEST_RUN"
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OWN_CLUSTER: Final = re.compile(r"test-[0-9a-f]{8}-(\d+)")
 _FOLDER: Final = "neorion-test-"
+# Of tests, and of the clusters that `IrisClient.local` starts.
+_OWNED_FOLDER: Final = re.compile(rf"(?:{_FOLDER}|iris-)(\d+)-\w+")
 
 
 def mark_this_run() -> None:
@@ -37,7 +40,7 @@ def mark_this_run() -> None:
 
 def temporary_folder_prefix() -> str:
     """Of folders outside pytest's own, whose names are too long for sockets."""
-    return f"{_FOLDER}{os.environ.get(MARK, '0').partition(':')[0]}-"
+    return f"{_FOLDER}{os.environ.get(MARK, str(os.getpid())).partition(':')[0]}-"
 
 
 def remove_leftovers() -> list[str]:
@@ -52,11 +55,7 @@ def remove_leftovers() -> list[str]:
         if _remove_cluster(folder):
             removed.append(f"cluster {folder}")
     removed += [f"control group {path}" for path in _empty_groups()]
-    for path in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        if _is_dead(path.name.removeprefix(_FOLDER).partition("-")[0]):
-            shutil.rmtree(path, ignore_errors=True)
-            removed.append(f"folder {path}")
-    return removed
+    return removed + [f"folder {path}" for path in _folders_of_the_dead()]
 
 
 def _started(pid: int) -> str:
@@ -106,6 +105,24 @@ def _kill(pid: int, run: str) -> bool:
     finally:
         os.close(handle)
     return True
+
+
+def _folders_of_the_dead() -> Iterator[Path]:
+    """Removes temporary folders that are named after a dead process and that no command line names."""
+    for path in sorted(Path(tempfile.gettempdir()).iterdir()):
+        owned = _OWNED_FOLDER.fullmatch(path.name)
+        if owned and _is_dead(owned[1]) and not _is_in_use(path):
+            shutil.rmtree(path, ignore_errors=True)
+            yield path
+
+
+def _is_in_use(folder: Path) -> bool:
+    """A cluster outlives its client while a fork of that client lives."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if os.fsencode(folder) in file.read_bytes():
+                return True
+    return False
 
 
 def _claimed_by_the_dead() -> Iterator[Path]:

@@ -15,15 +15,19 @@ from threading import Event
 from typing import Any
 
 from neorion.keel.clock import SystemClock
+from neorion.keel.sim.explore import HALF_VARIABLE
 from tools.leftovers import remove_leftovers
 
 ROOT = Path(__file__).resolve().parent.parent
-CLUSTERS = ("tests/drydock", "tests/kube", "tests/node")
+CLUSTERS = ("tests/conformance/kube", "tests/drydock", "tests/kube", "tests/node")
+# Tests of clusters mostly wait. Workers for each core.
+CLUSTER_WORKERS = 2
 # More failures than these are no accident.
 REPEATED_MAX = 5
 LIMIT_FACTOR = 3
 CALM_WAIT_S = 120
-CHECKS = ("make", "--no-print-directory", "static")
+# At the lowest priority: they run beside the clusters, whose time limits are real.
+CHECKS = ("nice", "-n", "19", "make", "--no-print-directory", "static")
 # pytest's own: all passed, some failed, no test matched.
 PASSED, FAILED, NONE_MATCHED = 0, 1, 5
 # What these find once is found: they depend on no machine, or a rare failure is what they look for.
@@ -54,6 +58,8 @@ class Results:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     left_out: int = 0
     failures: list[Failure] = field(default_factory=list[Failure])
+    # Of each file, the longest first.
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
 
 def kind_never_repeated(test: str) -> str:
@@ -130,7 +136,8 @@ class Runner:
         file.unlink(missing_ok=True)
         settings = [f"--results={file}", f"--randomly-seed={self._seed}"]
         command = [sys.executable, "-m", "pytest", *settings, *arguments]
-        code = subprocess.run(command, cwd=self._root, check=False).returncode
+        env = {HALF_VARIABLE: half_of_commit(self._commit()), **os.environ}
+        code = subprocess.run(command, cwd=self._root, env=env, check=False).returncode
         if not file.exists():
             return Results(exit=code if code not in {PASSED, FAILED} else -1)
         content: dict[str, Any] = json.loads(file.read_text())
@@ -142,6 +149,11 @@ class Runner:
         return subprocess.run(
             command, cwd=self._root, capture_output=True, text=True, check=False
         ).stdout.strip()
+
+
+def half_of_commit(commit: str) -> str:
+    """Which half of the seeds of simulations this commit runs under. Later commits try the other."""
+    return "odd" if int(commit or "0", 16) % 2 else "even"
 
 
 def wait_until_calm() -> None:
@@ -176,16 +188,37 @@ def _say(text: str) -> None:
         print(f"tests: {line}", flush=True)
 
 
-def run_stages(runner: Runner, root: Path, arguments: list[str]) -> None:
+class Checks:
+    """The checks that are no tests, running beside tests."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self._log = folder / "checks.log"
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(CHECKS, cwd=root, stdout=log, stderr=subprocess.STDOUT)
+
+    def passed(self) -> bool:
+        """Waits until they are done, and prints their output."""
+        code = self._process.wait()
+        print(self._log.read_text(errors="replace"), end="", flush=True)
+        return code == 0
+
+
+def run_stages(runner: Runner, root: Path, arguments: list[str]) -> Checks | None:
+    """Runs all tests, or those that were chosen. Who chooses tests runs the checks when the change is done."""
     if any((root / one.partition("::")[0]).exists() for one in arguments):
         runner.stage("chosen", *arguments)
-        return
-    spread = ("-n", "auto", *arguments)
+        return None
     _say("units and simulations. They need no compiled programs.")
+    # Each worker gets files that follow each other, so that most fixtures of a file are made once.
+    spread = ("-n", "auto", "--dist", "worksteal", *arguments)
     runner.stage("units", *(f"--ignore={one}" for one in CLUSTERS), *spread)
     _say("real clusters.")
+    checks = None if arguments else Checks(root, root / "build" / "tests")
+    workers = str(CLUSTER_WORKERS * (os.cpu_count() or 1))
     # A cluster that a file breaks or fits out is made once, not once for each worker.
-    runner.stage("clusters", "--dist", "loadfile", *CLUSTERS, *spread)
+    runner.stage("clusters", "--dist", "loadfile", *CLUSTERS, "-n", workers, *arguments)
+    return checks
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
@@ -194,10 +227,9 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     for one in remove_leftovers():
         _say(f"removed what a killed run left: {one}")
     runner = Runner(root, root / "build" / "tests")
-    run_stages(runner, root, arguments)
+    checks = run_stages(runner, root, arguments)
     green = conclude(runner)
-    # Whoever chooses tests runs the checks when the change is done.
-    if not arguments and subprocess.run(CHECKS, cwd=root, check=False).returncode:
+    if checks is not None and not checks.passed():
         _say("the checks failed (make static).")
         green = False
     print(closing_line(runner.stages, runner.flaky, clock.monotonic() - began))

@@ -113,7 +113,7 @@ def names(source: Source) -> Iterator[Violation]:
     found = [source.path.rpartition("/")[2].removesuffix(".py")]
     found += [
         node.name
-        for node in ast.walk(_tree(source.text))
+        for node in _nodes(source.text)
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     for name in found:
@@ -123,7 +123,7 @@ def names(source: Source) -> Iterator[Violation]:
 
 def prose(source: Source) -> Iterator[Violation]:
     """Docstrings and comments contain no banned word."""
-    texts = [doc for _, doc in _docstrings(_tree(source.text))] + list(_comments(source.text))
+    texts = [doc for _, doc in _docstrings(source.text)] + list(_comments(source.text))
     for text in texts:
         for word in _PROSE_WORD.findall(text.lower()):
             if word in BANNED_IN_PROSE:
@@ -132,21 +132,21 @@ def prose(source: Source) -> Iterator[Violation]:
 
 def docstrings(source: Source) -> Iterator[Violation]:
     """The first word of a docstring is the thing or a verb."""
-    for _, doc in _docstrings(_tree(source.text)):
+    for _, doc in _docstrings(source.text):
         if _first_word(doc) in BANNED_AT_THE_START:
             yield Violation("docstring", source.path)
 
 
 def helps(source: Source) -> Iterator[Violation]:
     """A help text is a sentence that begins with a verb or the thing."""
-    for text in _helps(_tree(source.text)):
+    for text in _helps(source.text):
         if _first_word(text) in BANNED_AT_THE_START or not _is_sentence(text) or NOT_A_VALID.search(text):
             yield Violation("help", source.path)
 
 
 def hints(source: Source) -> Iterator[Violation]:
     """A hint is one imperative sentence, capitalised, with a full stop."""
-    for node in ast.walk(_tree(source.text)):
+    for node in _nodes(source.text):
         if isinstance(node, ast.keyword) and node.arg == "hint":
             text = _text(node.value)
             if text and not (_is_sentence(text) and ". " not in text):
@@ -160,7 +160,7 @@ def duplicate_classes(sources: Iterable[Source]) -> Iterator[Violation]:
         parts = source.path.split("/")
         if parts[:2] != ["src", "neorion"] or len(parts) < 4:
             continue
-        for node in _tree(source.text).body:
+        for node in ast.parse(source.text).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[parts[2], node.name].append(source.path)
     for (system, name), paths in places.items():
@@ -198,13 +198,13 @@ def compared(found: Counter[str], allowed: Counter[str]) -> list[str]:
 
 
 @lru_cache(maxsize=1)
-def _tree(text: str) -> ast.Module:
-    """Parsed once for all rules, which read one file after the other."""
-    return ast.parse(text)
+def _nodes(text: str) -> tuple[ast.AST, ...]:
+    """Parsed and walked once for all rules, which read one file after the other."""
+    return tuple(ast.walk(ast.parse(text)))
 
 
-def _docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+def _docstrings(text: str) -> Iterator[tuple[str, str]]:
+    for node in _nodes(text):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             doc = ast.get_docstring(node)
             if doc:
@@ -217,8 +217,8 @@ def _comments(text: str) -> Iterator[str]:
             yield token.string
 
 
-def _helps(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _helps(source: str) -> Iterator[str]:
+    for node in _nodes(source):
         if isinstance(node, ast.Call) and _called(node) in DECLARATIONS:
             yield from (text for one in node.keywords if one.arg == "help" and (text := _text(one.value)))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -70,6 +70,7 @@ def controller() -> Generator[Controller]:
 class Fleet:
     """Workers that join, listen for orders and send heartbeats."""
 
+    address: str
     calls: WorkerServiceClient
     beats: int = 0
 
@@ -78,17 +79,22 @@ class Fleet:
             slice=f"slice-{number}", host=f"host-{number}", total=pb.Resources(cpu_milli=1000)
         )
         joined = await self.calls.join(asked)
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._listen, joined.worker)
+        async with (
+            connect(self.address, ids=SystemIds(), token=joined.token) as channel,
+            anyio.create_task_group() as group,
+        ):
+            calls = channel.client(WorkerServiceClient)
+            group.start_soon(_listen, calls, joined.worker)
             task_status.started()
             while True:
                 await anyio.sleep(joined.renew_every_ms / 1000)
-                await self.calls.report(pb.ReportRequest(worker=joined.worker))
+                await calls.report(pb.ReportRequest(worker=joined.worker))
                 self.beats += 1
 
-    async def _listen(self, worker: str) -> None:
-        async for _ in self.calls.orders(pb.OrdersRequest(worker=worker), timeout_ms=10**7):
-            pass
+
+async def _listen(calls: WorkerServiceClient, worker: str) -> None:
+    async for _ in calls.orders(pb.OrdersRequest(worker=worker), timeout_ms=10**7):
+        pass
 
 
 def run(report: Report) -> None:
@@ -121,7 +127,7 @@ async def _heartbeats(one: Controller, count: int) -> list[float]:
     token = (one.folder / "worker.token").read_text()
     found: list[float] = []
     async with connect(one.address, ids=SystemIds(), token=token) as channel:
-        fleet = Fleet(channel.client(WorkerServiceClient))
+        fleet = Fleet(one.address, channel.client(WorkerServiceClient))
 
         def figures() -> tuple[float, int, int]:
             return cpu_s(one.pid), fleet.beats, one.written_bytes()

@@ -13,6 +13,7 @@ from neorion.iris.client import IrisClient, connection
 from neorion.keel.base import Deadline, Error, Retry, Terminal
 from neorion.keel.run import Backoff
 from tests.iris.processes import Cluster, kill, processes_in
+from tools.leftovers import temporary_folder_prefix
 
 
 @pytest.mark.timeout(240)
@@ -99,7 +100,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_cluster_of_ones_own(tmp_path: Path)
 def test_a_cluster_of_ones_own_that_is_killed_is_missed_at_once_and_leaves_no_process(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    with tempfile.TemporaryDirectory(prefix="iris-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=temporary_folder_prefix(), ignore_cleanup_errors=True) as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
         with IrisClient.local(workers=1) as client:
             job = client.submit("echo up; sleep 1000", "long")

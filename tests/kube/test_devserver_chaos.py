@@ -23,6 +23,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, LEASE, POD, SERVICE
 from tests.kube.conftest import furnish
 from tests.kube.dev_room import PATIENCE_S, Moment, Room, Tap, operating, operator, room_in
+from tests.kube.new_kinds import restart_controllers
 from tests.kube.proxy import Wire, wired
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600), pytest.mark.usefixtures("cut_connections")]
@@ -211,6 +212,7 @@ async def test_a_server_that_is_killed_and_comes_back_finds_an_operator_that_has
 ):
     await ensure_simulated(own_cluster, SimulatedNodeGroup(2))
     await furnish(own_cluster)
+    await restart_controllers(own_cluster)
     async with (
         connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "people") as people,
         namespace(own_cluster) as where,

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.devservers.adapters.install import Installer, Overlay, bundle, carry_out, plan
+from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
 from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.decide.tenant import tenant_manifests
 from neorion.devservers.model.kube_types import USERS
@@ -19,6 +19,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CONFIG_MAP, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.new_kinds import install
 from tests.kube.user_controller import PATIENCE, provisioning
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +34,7 @@ BINDING = Kind(KubeObject, "RoleBinding", "rolebindings", _RBAC)
 @pytest.fixture
 async def admin(own_cluster: Cluster) -> AsyncGenerator[Client]:
     async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
-        await Installer(client).install(bundle(Overlay.LOCAL))
+        await install(own_cluster, client, bundle(Overlay.LOCAL))
         yield client
         for user in await TenantManager(client).all():
             await TenantManager(client).remove(user.name, PATIENCE, with_homes=True)

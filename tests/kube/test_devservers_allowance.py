@@ -2,7 +2,7 @@
 
 import pytest
 
-from neorion.devservers.adapters.install import GUARDS, Installer, Overlay, bundle
+from neorion.devservers.adapters.install import GUARDS, Overlay, bundle
 from neorion.devservers.model.kube_types import DEVSERVERFLAVORS
 from neorion.devservers.model.user import UserQuota
 from neorion.drydock.cluster import Cluster
@@ -11,6 +11,7 @@ from neorion.keel.kube.client import connect, read_kubeconfig
 from neorion.keel.kube.core import NODE, POD
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.new_kinds import install
 from tests.kube.user_controller import provision, provisioning
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +24,7 @@ SLICE, OTHER = "nvidia.com/mig-1g.10gb", "amd.com/gpu"
 
 async def test_slices_and_other_vendors_count(own_cluster: Cluster):
     async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
-        await Installer(client).install(LEAST)
+        await install(own_cluster, client, LEAST)
         asked = {"requests": {SLICE: "1"}, "limits": {SLICE: "1"}}
         await client.create(DEVSERVERFLAVORS, {"metadata": {"name": "slice"}, "spec": {"resources": asked}})
         await client.create(NODE, {"metadata": {"name": "other"}})
@@ -40,7 +41,7 @@ async def test_slices_and_other_vendors_count(own_cluster: Cluster):
 async def test_a_kind_that_came_later_is_refused_until_it_is_counted(own_cluster: Cluster):
     later = "gpu.intel.com/i915"
     async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
-        await Installer(client).install(LEAST)
+        await install(own_cluster, client, LEAST)
         await provision(client, "bob", UserQuota(gpus=2, servers=1_000))
         bob = client.acting_as(*rows.account("dev-bob", "user-bob")).rehearsing()
         one, three = ({"resources": {"limits": {later: number}}} for number in ("1", "3"))

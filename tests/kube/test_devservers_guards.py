@@ -23,6 +23,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, DEPLOYMENT, EVENT, NAMESPACE, POD, SECRET, SERVICE
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.new_kinds import install
 from tests.kube.user_controller import provision
 
 pytestmark = pytest.mark.anyio
@@ -75,18 +76,16 @@ def furnished(own_cluster: Cluster) -> Cluster:
     async def furnish() -> None:
         async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
             guarded = tenant_manifests("ann", DevServerUserSpec())
+            rbac, role = "rbac.authorization.k8s.io", "devservers-operator-writes"
             twin = {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "apiVersion": f"{rbac}/v1",
                 "kind": "RoleBinding",
                 "metadata": {"name": "twin", "namespace": GUARDED},
-                "roleRef": {
-                    "apiGroup": "rbac.authorization.k8s.io",
-                    "kind": "ClusterRole",
-                    "name": "devservers-operator-writes",
-                },
+                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
                 "subjects": [{"kind": "ServiceAccount", "name": "twin", "namespace": SYSTEM}],
             }
-            for wanted in (bundle(Overlay.LOCAL), guarded, unguarded(guarded), (twin,)):
+            await install(own_cluster, client, bundle(Overlay.LOCAL))
+            for wanted in (guarded, unguarded(guarded), (twin,)):
                 await carry_out(client, wanted, await plan(client, wanted, force=True), force=True)
             await provision(client, "ann")
 

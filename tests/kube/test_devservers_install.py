@@ -25,6 +25,7 @@ from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Bookmark, InvalidObject, MergePatch, ObjectKey, UnknownKind, condition
 from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
+from tests.kube.new_kinds import restart_controllers
 from tests.kube.user_controller import provision, provisioning_beside
 
 pytestmark = pytest.mark.anyio
@@ -58,6 +59,13 @@ async def installer(client: Client) -> AsyncGenerator[Installer]:
                 # No operator runs here that would do it.
                 await client.patch(DEVSERVERS, server.meta.name, LET_GO, server.meta.namespace)
     await Installer(client).uninstall(purge=True, patience=A_MINUTE)
+
+
+@pytest.fixture
+async def users(own_cluster: Cluster, client: Client, installer: Installer) -> TenantManager:
+    await installer.install(LEAST)
+    await restart_controllers(own_cluster)
+    return TenantManager(client)
 
 
 def outcomes(steps: Any) -> set[ChangeType]:
@@ -304,9 +312,7 @@ async def test_a_user_is_added_once_let_in_for_an_hour_and_removed(client: Clien
         await client.get(NAMESPACE, "dev-ann")
 
 
-async def test_a_user_who_has_something_is_not_removed_by_mistake(client: Client, installer: Installer):
-    await installer.install(LEAST)
-    users = TenantManager(client)
+async def test_a_user_who_has_something_is_not_removed_by_mistake(client: Client, users: TenantManager):
     await provision(client, "bob")
     meta = {"name": "box", "namespace": "dev-bob"}
     size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -322,10 +328,8 @@ async def test_a_user_who_has_something_is_not_removed_by_mistake(client: Client
 
 
 async def test_a_token_of_a_removed_user_does_not_let_in_who_has_the_name_next(
-    client: Client, installer: Installer
+    client: Client, users: TenantManager
 ):
-    await installer.install(LEAST)
-    users = TenantManager(client)
     await provision(client, "ann")
     token = await users.token("ann", Duration.of(minutes=10))
     known = structs.replace(client.transport.cluster, certificate=None, source=StaticToken(token.text))

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.devservers.adapters.install import Installer, Overlay, bundle
+from neorion.devservers.adapters.install import Overlay, bundle
 from neorion.devservers.model.kube_types import DEVSERVERS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
@@ -17,6 +17,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import DEPLOYMENT, POD, Pod
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.new_kinds import install
 from tests.kube.user_controller import provision
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(300)]
@@ -42,7 +43,7 @@ def queued(tmp_path_factory: pytest.TempPathFactory) -> Generator[Cluster]:
 async def admin(queued: Cluster) -> AsyncGenerator[Client]:
     """Of a cluster with the guards, a user and a queue of theirs."""
     async with connect(read_kubeconfig([queued.kubeconfig]).cluster(), "test") as client:
-        await Installer(client).install(bundle(Overlay.LOCAL))
+        await install(queued, client, bundle(Overlay.LOCAL))
         await provision(client, "ann")
         for kind, plural, namespace, name, spec in (
             ("ResourceFlavor", "resourceflavors", "", "any", {}),

@@ -6,7 +6,7 @@ from collections.abc import Generator
 import anyio
 import pytest
 
-from neorion.devservers.adapters.install import Installer, Overlay, bundle
+from neorion.devservers.adapters.install import Overlay, bundle
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.kube import JsonPatch, Kind, KubeObject
@@ -14,6 +14,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import POD
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
+from tests.kube.new_kinds import install
 from tests.kube.user_controller import provision
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(300)]
@@ -53,7 +54,7 @@ async def give_rights(admin: Client, namespace: str, name: str) -> None:
 async def test_kueue_in_another_namespace_is_let_through_where_the_installation_names_it(named: Cluster):
     """What Kueue does is done here in its name: its own finalizer on a user's pod, and a flavor's toleration."""
     async with connect(read_kubeconfig([named.kubeconfig]).cluster(), "test") as admin:
-        await Installer(admin).install(bundle(Overlay.LOCAL, kueue="/".join(THEIRS)))
+        await install(named, admin, bundle(Overlay.LOCAL, kueue="/".join(THEIRS)))
         await provision(admin, "ann")
         await give_rights(admin, *OURS)
         ann = admin.acting_as(*rows.account(NS, "user-ann"))

@@ -15,6 +15,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import NAMESPACE
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import refused
+from tests.kube.new_kinds import install
 from tests.kube.user_controller import provision, provisioning_beside
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +41,11 @@ async def guards(client: Client) -> set[str]:
     }
 
 
-async def test_users_are_held_by_the_guards_until_the_last_of_them_is_gone(client: Client):
+async def test_users_are_held_by_the_guards_until_the_last_of_them_is_gone(
+    own_cluster: Cluster, client: Client
+):
     installer, users = Installer(client), TenantManager(client)
-    await installer.install(LOCAL)
+    await install(own_cluster, client, LOCAL)
     await provision(client, "ann")
     all_guards = await guards(client)
     ann = client.acting_as(*rows.account("dev-ann", "user-ann")).rehearsing()

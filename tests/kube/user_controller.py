@@ -14,6 +14,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from tests.kube.new_kinds import restart_controllers
 
 PATIENCE = Duration.of(minutes=2)
 
@@ -40,7 +41,7 @@ async def provision(client: Client, name: str, quota: UserQuota | None = None) -
 
 @contextmanager
 def provisioning_beside(cluster: Cluster) -> Generator[None]:
-    """For tests of commands, which run loops of their own."""
+    """For tests of commands, which run loops of their own. The kinds may have come just before."""
 
     @asynccontextmanager
     async def beside() -> AsyncGenerator[None]:
@@ -50,5 +51,6 @@ def provisioning_beside(cluster: Cluster) -> Generator[None]:
         ):
             yield
 
+    anyio.run(restart_controllers, cluster)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(beside()):
         yield

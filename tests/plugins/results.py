@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,11 @@ class _Results:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._failures = list[dict[str, Any]]()
+        # Of each file, which tells where a run spends its time.
+        self._seconds = defaultdict[str, float](float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid.partition("::")[0]] += report.duration
         if report.failed:
             self._failures.append(
                 {
@@ -46,11 +50,13 @@ class _Results:
         reporter: Any = self._config.pluginmanager.getplugin("terminalreporter")
         stats: dict[str, list[pytest.TestReport]] = reporter.stats
         reasons = [str(report.longrepr) for report in stats.get("skipped", ())]
+        longest_first = sorted(self._seconds, key=self._seconds.__getitem__, reverse=True)
         content = {
             "exit": int(exitstatus),
             "counts": {name: len(stats[name]) for name in _COUNTED if stats.get(name)},
             "left_out": sum(NOT_BUILT in reason for reason in reasons),
             "failures": self._failures,
+            "seconds": {name: round(self._seconds[name], 1) for name in longest_first},
         }
         file = Path(str(self._config.getoption("results")))
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -12,12 +12,13 @@ import pytest
 from neorion.iris.cli import app
 from neorion.keel.cli import run
 from tests.iris.cli.calling import PROGRAM, Done, Iris, Start
+from tools.leftovers import temporary_folder_prefix
 
 
 @pytest.fixture(scope="session")
 def short_folder() -> Iterator[Path]:
     """Names of sockets may have a hundred characters, and pytest's own folders use up most of them."""
-    with tempfile.TemporaryDirectory(prefix="iris-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=temporary_folder_prefix(), ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 

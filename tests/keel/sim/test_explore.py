@@ -7,8 +7,8 @@ import anyio.lowlevel
 import pytest
 
 from neorion.keel.base import Finding, Invalid, Severity, Terminal
-from neorion.keel.sim import World, explore, seeds, simulate
-from neorion.keel.sim.explore import SEED_VARIABLE
+from neorion.keel.sim import World, explore, half_of, seeds, simulate
+from neorion.keel.sim.explore import HALF_VARIABLE, SEED_VARIABLE
 
 TEST_FILE = """
 import os, pytest
@@ -119,6 +119,36 @@ def test_a_test_of_seeds_runs_under_pytest_names_the_seed_and_replays_it(tmp_pat
     assert f"seed {seed} failed" in told
     assert f"seed {seed} failed" in run(**{SEED_VARIABLE: seed})
     assert "3 passed" in run(**{SEED_VARIABLE: "0"})
+
+
+@pytest.mark.parametrize(
+    ("half", "chosen"),
+    [("even", [range(0, 10, 2), range(12, 21, 2)]), ("odd", [range(1, 10, 2), range(11, 21, 2)])],
+)
+def test_a_run_may_take_half_of_many_seeds(half: str, chosen: list[range], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(HALF_VARIABLE, half)
+    assert [half_of(range(10)), half_of(range(11, 21))] == chosen
+    # Of a few, each is worth its time.
+    assert half_of(range(9)) == range(9)
+    ran = list[int]()
+
+    @seeds(12)
+    async def scenario(world: World) -> None:
+        ran.append(world.seed)
+
+    scenario()
+    assert set(ran) == set(half_of(range(12)))
+
+
+def test_without_a_half_all_seeds_are_taken(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(HALF_VARIABLE, raising=False)
+    assert half_of(range(50)) == range(50)
+
+
+def test_an_unknown_half_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(HALF_VARIABLE, "third")
+    with pytest.raises(Invalid, match="third"):
+        half_of(range(50))
 
 
 def test_a_seed_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 
 from tools import system
+from tools.leftovers import temporary_folder_prefix
 
 # PostgreSQL refuses to run as root.
 _UNPRIVILEGED = "nobody"
@@ -92,7 +93,7 @@ class PostgresServer:
 @contextmanager
 def postgres_server() -> Generator[PostgresServer]:
     # Not pytest's own directory: that one is closed to the user the server runs as.
-    with tempfile.TemporaryDirectory(prefix="neorion-postgres-") as home:
+    with tempfile.TemporaryDirectory(prefix=temporary_folder_prefix()) as home:
         server = PostgresServer(Path(home))
         try:
             server.start()

@@ -1,5 +1,6 @@
 """A controller and workers of one's own on this machine, for as long as a client needs them."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
         require_extra("server")
         self._workers = workers
         # Not one that vanishes by itself: that would also vanish at the end of a fork of this process.
-        self._folder = tempfile.mkdtemp(prefix="iris-")
+        self._folder = tempfile.mkdtemp(prefix=f"iris-{os.getpid()}-")
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
 

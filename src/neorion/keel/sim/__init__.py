@@ -6,7 +6,7 @@ of tests and simulation commands may import this room, and nothing in it may tou
 """
 
 from neorion.keel.sim.disk import Disk
-from neorion.keel.sim.explore import Report, explore, seeds
+from neorion.keel.sim.explore import Report, explore, half_of, seeds
 from neorion.keel.sim.faults import Crash, Delay, Fail, Faults
 from neorion.keel.sim.host import Host
 from neorion.keel.sim.linearizability import OperationHistory, Read, Swap, Write
@@ -41,6 +41,7 @@ __all__ = [
     "World",
     "Write",
     "explore",
+    "half_of",
     "seeds",
     "simulate",
 ]

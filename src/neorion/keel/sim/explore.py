@@ -16,6 +16,10 @@ from neorion.keel.sim.world import World
 P = ParamSpec("P")
 
 SEED_VARIABLE: Final = "NEORION_SEED"
+# "even" or "odd": every second seed, for runs that have no time for all.
+HALF_VARIABLE: Final = "NEORION_SEEDS"
+# A scenario with fewer seeds than this always runs under all of them.
+_HALVED_MIN: Final = 10
 # Past this many failures another one teaches nothing.
 FAILURES_MAX: Final = 10
 
@@ -68,6 +72,8 @@ def seeds(
 ) -> Callable[[Callable[Concatenate[World, P], Coroutine[Any, Any, None]]], Callable[P, None]]:
     """Makes a test of a scenario: it must hold under seeds 0 to count - 1, or under the one in NEORION_SEED.
 
+    NEORION_SEEDS=even (or odd) leaves out every second seed.
+
     The first seed runs twice: a scenario that does not repeat cannot be replayed, and fails for that.
     """
 
@@ -92,12 +98,28 @@ def seeds(
     return decorate
 
 
+def half_of(seeds: range) -> range:
+    """The even or the odd ones of many seeds if NEORION_SEEDS says so, otherwise all."""
+    match os.environ.get(HALF_VARIABLE):
+        case None:
+            return seeds
+        case "even" | "odd" as half:
+            first = seeds.start + (seeds.start % 2 != (half == "odd"))
+            return seeds if len(seeds) < _HALVED_MIN else range(first, seeds.stop, 2)
+        case text:
+            raise Invalid(
+                "sim.seeds",
+                f'{HALF_VARIABLE}="{text}" is not a half of the seeds.',
+                hint="Write even or odd.",
+            )
+
+
 def _chosen(count: int) -> range:
     text = os.environ.get(SEED_VARIABLE)
     if text is None:
-        return range(count)
+        return half_of(range(count))
     if not text.isdecimal():
-        raise Invalid("sim.seed", f'{SEED_VARIABLE}="{text}" is no seed.', hint="It is a whole number.")
+        raise Invalid("sim.seed", f'{SEED_VARIABLE}="{text}" is not a seed.', hint="Write a whole number.")
     return range(int(text), int(text) + 1)
 
 
