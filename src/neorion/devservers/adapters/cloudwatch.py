@@ -26,7 +26,7 @@ _DENIED: Final = frozenset(
 
 
 class _Client(Protocol):
-    """What is used of the vendor's client."""
+    """The method of the vendor's client that is used."""
 
     def put_metric_data(self, *, Namespace: str, MetricData: Sequence[dict[str, Any]]) -> object: ...  # noqa: N803 -- the vendor's names
 
