@@ -76,7 +76,7 @@ IMAGE = --constraint constraints.txt --no-emit-package pip
 lock: $(READY) ## resolve the locks again from pyproject.toml
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o constraints.txt
 	@$(COMPILE) --constraint constraints.txt --extra server pyproject.toml -o requirements.txt
-	@$(COMPILE) $(IMAGE) --extra server --extra kube --extra devservers --extra ssh pyproject.toml \
+	@$(COMPILE) $(IMAGE) --extra server --extra kube --extra devservers --extra ssh --extra aws pyproject.toml \
 	  -o infra/docker/devservers-operator/requirements.txt
 	@$(COMPILE) $(IMAGE) --extra server --extra navarch --extra kube --extra ssh --extra postgres --extra aws \
 	  --extra gcp pyproject.toml -o infra/docker/navarch-control-plane/requirements.txt

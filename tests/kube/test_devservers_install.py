@@ -25,6 +25,7 @@ from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Bookmark, InvalidObject, MergePatch, ObjectKey, UnknownKind, condition
 from neorion.keel.kube.client import Client, StaticToken, connect, read_kubeconfig
 from neorion.keel.kube.core import CLAIM, CONFIG_MAP, DEPLOYMENT, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT
+from tests.kube.aws_installation import check_the_parts_of_aws
 from tests.kube.new_kinds import restart_controllers
 from tests.kube.user_controller import provision, provisioning_beside
 
@@ -137,8 +138,9 @@ async def test_the_overlay_for_the_cloud_is_taken_whole_but_for_kinds_the_cluste
     cloud = bundle(Overlay.AWS, ImageOverrides("registry.example/operator:1"), "fs-1")
     steps = await installer.install(cloud)
     left = {step.kind for step in steps if step.outcome is ChangeType.LEFT_OUT}
-    assert left <= {"ServiceMonitor", "PrometheusRule"}
-    assert len((await client.list(DEVSERVERFLAVORS)).items) == 8
+    assert left <= {"ServiceMonitor", "PrometheusRule", "EC2NodeClass", "NodePool"}
+    assert len((await client.list(DEVSERVERFLAVORS)).items) == 16
+    await check_the_parts_of_aws(client)
     # A price is the cluster's own, whatever an upgrade brings.
     await client.patch(DEVSERVERFLAVORS, "p3.2xlarge", MergePatch({"spec": {"price": {"perHour": "1.00"}}}))
     assert outcomes(await installer.install(cloud)) == {ChangeType.UNCHANGED, ChangeType.LEFT_OUT}

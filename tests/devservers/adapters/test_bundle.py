@@ -9,6 +9,7 @@ import pytest
 
 from neorion.devservers.adapters.install import KINDS, PART_OF, ImageOverrides, Overlay, bundle, kind_of
 from neorion.devservers.app.config import OperatorFile
+from neorion.devservers.app.main import app
 from neorion.devservers.model.flavor import GPUS
 from neorion.keel.base import Invalid
 from neorion.keel.config import load
@@ -19,6 +20,10 @@ IMAGE = "registry.example/devservers-operator:1"
 
 def whole(overlay: Overlay) -> tuple[Any, ...]:
     return bundle(overlay, ImageOverrides(IMAGE), "fs-1" if overlay is Overlay.AWS else "")
+
+
+def app_commands() -> set[str]:
+    return set(app.commands)
 
 
 def named(manifests: tuple[Any, ...], kind: str, name: str) -> Any:
@@ -223,3 +228,48 @@ def test_the_guard_of_devices_knows_the_same_gpus_as_the_quotas():
     spec = named(bundle(Overlay.LOCAL), "ValidatingAdmissionPolicy", "devservers-devices")["spec"]
     (known,) = (one["expression"] for one in spec["variables"] if one["name"] == "gpus")
     assert tuple(re.findall("'([^']+)'", known)) == GPUS
+
+
+def test_the_role_of_the_metrics_account_is_of_the_account_that_holds_the_image():
+    role = "eks.amazonaws.com/role-arn"
+    image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/devservers-operator:1"
+    ours = named(bundle(Overlay.AWS, ImageOverrides(image)), "ServiceAccount", "devservers-metrics")
+    assert (
+        ours["metadata"]["annotations"][role]
+        == "arn:aws:iam::111122223333:role/devservers-devservers-metrics"
+    )
+    # An image elsewhere names no account.
+    elsewhere = named(whole(Overlay.AWS), "ServiceAccount", "devservers-metrics")
+    assert role not in elsewhere["metadata"]["annotations"]
+
+
+def test_the_publisher_runs_from_the_operators_image():
+    job = named(whole(Overlay.AWS), "CronJob", "devservers-metrics")["spec"]["jobTemplate"]["spec"][
+        "template"
+    ]
+    assert [one["image"] for one in job["spec"]["containers"]] == [IMAGE]
+    assert job["spec"]["containers"][0]["args"][0] in app_commands()
+
+
+def test_the_bastion_is_behind_an_internal_load_balancer_that_keeps_addresses():
+    service = named(whole(Overlay.AWS), "Service", "devservers-bastion")
+    prefix = "service.beta.kubernetes.io/aws-load-balancer-"
+    marks = service["metadata"]["annotations"]
+    assert service["spec"]["loadBalancerClass"] == "service.k8s.aws/nlb"
+    assert marks[f"{prefix}scheme"] == "internal"
+    assert "preserve_client_ip.enabled=true" in marks[f"{prefix}target-group-attributes"]
+    # Locally it stays reachable from the cluster alone.
+    assert "type" not in named(whole(Overlay.LOCAL), "Service", "devservers-bastion")["spec"]
+
+
+def test_every_gpu_flavor_has_machines_that_karpenter_buys():
+    manifests = whole(Overlay.AWS)
+    pool = named(manifests, "NodePool", "devservers-gpu")["spec"]["template"]["spec"]
+    families = next(
+        one["values"] for one in pool["requirements"] if one["key"] == "karpenter.k8s.aws/instance-family"
+    )
+    for flavor in (one for one in manifests if one["kind"] == "DevServerFlavor"):
+        type_ = flavor["spec"]["nodeSelector"]["node.kubernetes.io/instance-type"]
+        assert type_.partition(".")[0] in families, flavor["metadata"]["name"]
+        taints = {taint["key"] for taint in pool["taints"]}
+        assert taints <= {one["key"] for one in flavor["spec"]["tolerations"]}

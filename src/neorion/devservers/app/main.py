@@ -1,5 +1,6 @@
 """`python -m neorion.devservers operator`."""
 
+import asyncio
 import os
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import uvloop
 from neorion.devservers.app.run import OperatorConfig, run_operator
 from neorion.keel.cli import App, run
 from neorion.keel.cli.kit import Output
+from neorion.keel.clock import SystemClock
 from neorion.keel.kube.client import find_cluster
 from neorion.keel.run import Supervisor, run_in_fork, run_process
 from neorion.keel.telemetry.setup import LogFormat, setup
@@ -100,6 +102,30 @@ def bastion(
         await run_bastion(crew, partial(find_cluster, kubeconfig, context), BastionOptions(**options))
 
     run_process(main, loop_factory=uvloop.new_event_loop)
+
+
+@app.command("publish-usage")
+@click.option(
+    "--cloudwatch", default="Neorion/DevServers", metavar="NAMESPACE", help="The namespace of the metrics."
+)
+@click.option("--region", default="", help="AWS region; without it, the one of the environment.")
+@click.option(
+    "--endpoint", default="", metavar="URL", help="Where CloudWatch answers, if not at the usual address."
+)
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig file; inside a Pod, its own account."
+)
+@click.option("--context", default="", help="The context in the kubeconfig.")
+def publish_usage_command(
+    out: Output, cloudwatch: str, region: str, endpoint: str, kubeconfig: Path | None, context: str
+) -> None:
+    """Publish cost and usage of all servers to CloudWatch once."""
+    from neorion.devservers.adapters.cloudwatch import CloudWatch  # noqa: PLC0415 -- needs the extra aws
+    from neorion.devservers.app.usage_publisher import publish_usage  # noqa: PLC0415 -- as above
+
+    cluster = find_cluster(kubeconfig, context)
+    count = asyncio.run(publish_usage(cluster, CloudWatch(cloudwatch, region, endpoint), SystemClock()))
+    out.say(f"published {count} metrics to {cloudwatch}")
 
 
 def _orders(file: Path | None) -> OperatorConfig:

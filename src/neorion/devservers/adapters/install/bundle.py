@@ -1,6 +1,7 @@
 """What a cluster is given: an overlay of `infra/devservers`, with the few things that differ between two clusters."""
 
 import re
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +16,9 @@ from neorion.keel.base import Invalid, is_name
 _SHARED_CLASS: Final = "devservers-shared"
 _TOOLS: Final = "devserver-tools"
 _IMAGE: Final = re.compile(r"\S{1,512}")
+_ECR_ACCOUNT: Final = re.compile(r"(\d{12})\.dkr\.ecr\.")
+_ROLE: Final = "eks.amazonaws.com/role-arn"
+_NO_ACCOUNT: Final = "000000000000"
 _TOOLS_VARIABLE: Final = "DEVSERVERS_TOOLS_IMAGE"
 # Wherever guards speak of Kueue, and nowhere else.
 _KUEUE: Final = ("kueue-system", "kueue-controller-manager")
@@ -86,9 +90,10 @@ def bundle(
     if not efs:
         chosen = tuple(one for one in chosen if one["metadata"]["name"] != _SHARED_CLASS)
     for one in chosen:
-        if one["kind"] == "Deployment":
-            for container in one["spec"]["template"]["spec"]["containers"]:
-                _furnish(container, images)
+        for container in _containers(one):
+            _furnish(container, images)
+        if one["kind"] == "ServiceAccount":
+            _set_role(one["metadata"], images.operator)
         if one["metadata"]["name"] == _SHARED_CLASS:
             one["parameters"]["fileSystemId"] = efs
     return in_order(chosen)
@@ -104,6 +109,27 @@ def _queued(text: str, kueue: str) -> str:
         )
     names: dict[str, str] = dict(zip(_KUEUE, (namespace, account), strict=True))
     return re.sub("|".join(_KUEUE), lambda found: names[found[0]], text)
+
+
+def _containers(manifest: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    """Those that run the operator's image."""
+    match manifest["kind"]:
+        case "Deployment":
+            return manifest["spec"]["template"]["spec"]["containers"]
+        case "CronJob":
+            return manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+        case _:
+            return ()
+
+
+def _set_role(meta: dict[str, Any], operator: str) -> None:
+    """The role is of the account that the image lies in. Elsewhere the account is unknown, and there is no role."""
+    role: str = meta.get("annotations", {}).get(_ROLE, "")
+    account = _ECR_ACCOUNT.match(operator)
+    if role and account:
+        meta["annotations"][_ROLE] = role.replace(_NO_ACCOUNT, account[1])
+    elif role:
+        del meta["annotations"][_ROLE]
 
 
 def _furnish(container: dict[str, Any], images: ImageOverrides) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from neorion.devservers.adapters.install.resource_kinds import MADE_ONCE, MONITORING, Manifest, kind_of
+from neorion.devservers.adapters.install.resource_kinds import MADE_ONCE, OPTIONAL, Manifest, kind_of
 from neorion.devservers.model import GROUP
 from neorion.keel.base import Conflict, NotFound
 from neorion.keel.kube import Kind, UnknownKind
@@ -100,9 +100,11 @@ class _DryRun:
 
 
 def _without_kind(kind: Kind[Any]) -> ChangeType:
-    """Our own kinds come with the installation, those of monitoring with the Prometheus operator or not at all."""
-    if kind.group in {MONITORING, GROUP}:
-        return ChangeType.LEFT_OUT if kind.group == MONITORING else ChangeType.CREATED
+    """Our own kinds come with the installation. Those of the Prometheus operator and of Karpenter come with these."""
+    if kind.group in OPTIONAL:
+        return ChangeType.LEFT_OUT
+    if kind.group == GROUP:
+        return ChangeType.CREATED
     raise UnknownKind(f"The cluster does not know {kind.name} of {kind.api_version}.")
 
 

@@ -13,6 +13,11 @@ Manifest = Mapping[str, Any]
 PART_OF: Final = "app.kubernetes.io/part-of=devservers"
 # Kinds of this group come with the Prometheus operator, which not every cluster has.
 MONITORING: Final = "monitoring.coreos.com"
+# Kinds of these groups come with Karpenter, which makes nodes in clusters on AWS.
+_KARPENTER: Final = "karpenter.sh"
+_KARPENTER_AWS: Final = "karpenter.k8s.aws"
+# An installation goes without kinds of these groups where the cluster does not have them.
+OPTIONAL: Final = frozenset({MONITORING, _KARPENTER, _KARPENTER_AWS})
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -54,13 +59,20 @@ KINDS: Final[tuple[Kind[KubeObject], ...]] = (
     Kind(KubeObject, "Service", "services"),
     Kind(KubeObject, "PodDisruptionBudget", "poddisruptionbudgets", "policy"),
     Kind(KubeObject, "Deployment", "deployments", "apps"),
+    Kind(KubeObject, "DaemonSet", "daemonsets", "apps"),
+    Kind(KubeObject, "CronJob", "cronjobs", "batch"),
+    Kind(KubeObject, "EC2NodeClass", "ec2nodeclasses", _KARPENTER_AWS, namespaced=False),
+    Kind(KubeObject, "NodePool", "nodepools", _KARPENTER, namespaced=False),
     Kind(KubeObject, "ServiceMonitor", "servicemonitors", MONITORING),
     Kind(KubeObject, "PrometheusRule", "prometheusrules", MONITORING),
     Kind(KubeObject, DEV_SERVER_FLAVOR.kind, DEV_SERVER_FLAVOR.plural, GROUP, namespaced=False),
 )
 _BY_NAME: Final = {kind.name: kind for kind in KINDS}
 # What users' data hangs on: an uninstallation leaves it unless told otherwise, and an upgrade never takes it away.
-KEPT: Final = frozenset({"CustomResourceDefinition", "StorageClass", DEV_SERVER_FLAVOR.kind})
+# Machines go when their NodePool goes.
+KEPT: Final = frozenset(
+    {"CustomResourceDefinition", "StorageClass", "EC2NodeClass", "NodePool", DEV_SERVER_FLAVOR.kind}
+)
 # What holds users within their rights: it stays as long as there is a user.
 GUARDS: Final = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 

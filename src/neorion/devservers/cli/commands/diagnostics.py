@@ -33,15 +33,25 @@ def describe_command(out: Output, name: str, where: ClusterSelector) -> None:
 
 @click.command("doctor", cls=Command)
 @some_names_argument(metavar="[NAME]...")
+@click.option("--aws", is_flag=True, allow_from_autoenv=False, help="Check the installation on AWS instead.")
 @where_options
-def doctor_command(out: Output, names: tuple[str, ...], where: ClusterSelector) -> int:
+def doctor_command(out: Output, names: tuple[str, ...], where: ClusterSelector, *, aws: bool) -> int:
     """Say why a server does not run, and what would help.
 
-    Without a name, of all your servers. The exit code is 1 if one that should run does not.
+    Without a name, of all your servers. With --aws, check the installation: volumes, machines, GPUs, the bastion,
+    metrics. The exit code is 1 if something does not work.
     """
     from neorion.devservers.cli.commands import diagnostics_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 
+    if aws and names:
+        raise Invalid(
+            "devservers.doctor_of_what",
+            "--aws checks the whole installation, not one server.",
+            hint=f"Run devctl doctor --aws, or devctl doctor {names[0]}.",
+        )
+    if aws:
+        return run_with_api(out, where, lambda fleet: diagnostics_impl.doctor_aws(fleet, out))
     return run_with_api(out, where, lambda fleet: diagnostics_impl.doctor(fleet, out, names))
 
 

@@ -8,6 +8,8 @@ from neorion.devservers.cli.commands.cost_impl import CostRecord
 from neorion.devservers.cli.humanize import TONES, ago, moment
 from neorion.devservers.cli.tables import ServerRecord
 from neorion.devservers.client import DevServerApi, Diagnosis, event_time, steps, stop_conditions
+from neorion.devservers.client.aws_facts import read_aws_facts
+from neorion.devservers.decide.aws_installation import check_aws
 from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 from neorion.keel.base import Finding, Instant, Severity
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
@@ -152,6 +154,10 @@ async def doctor(fleet: DevServerApi, out: Output, names: tuple[str, ...]) -> in
             Finding(severity, "devservers.diagnosis", server.meta.name, found.sentence, found.hint)
         )
     return show_findings(out, findings)
+
+
+async def doctor_aws(fleet: DevServerApi, out: Output) -> int:
+    return show_findings(out, check_aws(await read_aws_facts(fleet.client)))
 
 
 async def events(fleet: DevServerApi, out: Output, name: str) -> None:
