@@ -37,8 +37,7 @@ OPERATOR = ObjectKey(SYSTEM, "devservers-operator")
 LOCAL = bundle(Overlay.LOCAL)
 # The least with which there can be users: the kinds, and the guards.
 LEAST = tuple(one for one in LOCAL if one["kind"] == "CustomResourceDefinition" or one["kind"] in GUARDS)
-A_MINUTE = Duration.of(minutes=1)
-LET_GO = MergePatch({"metadata": {"finalizers": []}})
+A_MINUTE, LET_GO = Duration.of(minutes=1), MergePatch({"metadata": {"finalizers": []}})
 
 
 @pytest.fixture
