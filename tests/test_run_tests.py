@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugins.order import LONGEST
 from tools.run_tests import (
     CLUSTERS,
     NEVER_REPEATED,
@@ -146,6 +147,20 @@ def test_what_compiled_programs_are_missing_for_is_named_with_the_command_that_b
     assert code == 0
     assert " 1 passed, 1 skipped in " in lines[-2]
     assert lines[-1] == "LEFT OUT 1: these tests need compiled programs. Run: make programs"
+
+
+def test_the_longest_file_begins_first_though_it_has_the_fewest_tests(checkout: Checkout):
+    plan = "from tests.plugins import order\norder.LONGEST = ('tests/test_long.py',)\n"
+    checkout.write("tests/conftest.py", plan + CONFTEST.replace("]", ', "tests.plugins.order"]'))
+    checkout.write("tests/test_long.py", PASSES)
+    checkout.write("tests/test_many.py", PASSES + PASSES.replace("passes", "also_passes"))
+    _, lines = checkout.run("-v", "-n", "1", "--dist", "loadfile")
+    done = [line.split()[-1] for line in lines if " PASSED tests/" in line]
+    assert [test.partition("::")[0] for test in done] == ["tests/test_long.py", *["tests/test_many.py"] * 2]
+
+
+def test_the_longest_files_are_there():
+    assert [file for file in LONGEST if not (ROOT / file).is_file()] == []
 
 
 def test_the_files_in_which_a_run_spends_its_time_are_written_down(checkout: Checkout):

@@ -129,7 +129,7 @@ async def ordeal(folder: Path, seconds: float, seed: int) -> None:
 
 @pytest.mark.timeout(360)
 async def test_everything_may_be_killed_at_any_time(tmp_path: Path):
-    await ordeal(tmp_path, 20, seed=1)
+    await ordeal(tmp_path, 12, seed=1)
 
 
 @pytest.mark.slow

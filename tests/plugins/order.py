@@ -5,8 +5,18 @@ from typing import Any, Final
 import pytest
 from xdist.scheduler import LoadFileScheduling  # pyright: ignore[reportMissingTypeStubs] -- it has none
 
-# More than 30 s each, the longest first. xdist alone goes by the number of tests, and some of these have one.
-LONGEST: Final[tuple[str, ...]] = ()
+# From 200 to 30 s each. xdist alone goes by the number of tests, and some of these have one.
+LONGEST: Final = (
+    "tests/conformance/kube/test_platforms.py",
+    "tests/kube/test_devservers_install.py",
+    "tests/node/test_devservers_install.py",
+    "tests/kube/test_navarch_patterns.py",
+    "tests/kube/test_devserver_chaos.py",
+    "tests/kube/test_devservers_uninstall.py",
+    "tests/node/test_life.py",
+    "tests/node/test_devserver_idle.py",
+    "tests/kube/test_devservers_queue.py",
+)
 
 
 class LongestFirst(LoadFileScheduling):
