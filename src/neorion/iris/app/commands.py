@@ -19,6 +19,7 @@ from neorion.keel.base import Invalid, Quantity, Unauthenticated, UnitError
 from neorion.keel.cli import App, Command
 from neorion.keel.cli.kit import Output
 from neorion.keel.config import load
+from neorion.keel.rpc import check_proof
 from neorion.keel.run import Supervisor, run_process
 from neorion.keel.telemetry.setup import LogFormat, setup
 
@@ -120,6 +121,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     if options["token_stdin"] and not token:
         # Whoever started us went away before it let us go: we are not on anybody's record.
         raise Unauthenticated("iris.no_token", "There was no token on standard input.", hint="start it again")
+    check_proof(address, token)
     identity = Identity(
         slice=options["piece"],
         host=options["host"] or os.environ.get("IRIS_VM_ADDRESS") or socket.gethostname(),

@@ -49,6 +49,7 @@ from neorion.keel.rpc import (
     Response,
     Route,
     RpcService,
+    ServerTls,
     serve,
 )
 from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
@@ -77,12 +78,13 @@ class ControllerSettings:
 
     `secret` is what the tokens of workers follow from, `by_hand` the token of machines that no platform starts. `database` is the address of a PostgreSQL; without it there is a
     SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to a folder in
-    `folder`.
+    `folder`. Without `tls` it serves plain HTTP and cannot prove to its callers who it is.
     """
 
     folder: Path
     host: str = "127.0.0.1"
     port: int = 10000
+    tls: ServerTls | None = None
     authenticator: Authenticator | None = None
     guest: Principal | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
@@ -131,7 +133,7 @@ async def controller(
                 limits=RequestLimits(member_roles=frozenset({WORKER})),
                 on_denied=desk.audit.denied,
             )
-            async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
+            async with serve(app, settings.host, settings.port, tls=settings.tls, grace=_GRACE) as server:
                 yield RunningController(server.address, desk, watch)
             crew.cancel()
 

@@ -361,8 +361,7 @@ class WorkerDaemon:
             attempt=attempt,
             entry=entry,
             environment=environment,
-            # Where tasks find the controller: as this worker does.
-            variables=tuple(sorted((start.variables | {"IRIS_CONTROLLER": self._address}).items())),
+            variables=tuple(sorted((start.variables | self._controller(start)).items())),
             resources=wire.resources(start.resources),
             bundle=await self._cache.path(environment.bundle, attempt) if environment.bundle else None,
             function=await self._cache.path(entry.function, attempt)
@@ -372,6 +371,11 @@ class WorkerDaemon:
             pool=start.pool,
             run_limit=Duration(start.run_limit_ms * 1_000_000) if start.run_limit_ms else None,
         )
+
+    def _controller(self, start: pb.Start) -> dict[str, str]:
+        """Where a task finds the controller: as this worker does, and it is sure of it in the same way."""
+        token = self._channel.pinned(start.variables.get("IRIS_TOKEN", ""))
+        return {"IRIS_CONTROLLER": self._address, "IRIS_TOKEN": token}
 
     async def _message(self, seen: AttemptStatus) -> pb.Seen:
         message = pb.Seen(attempt=seen.attempt, phase=seen.phase)

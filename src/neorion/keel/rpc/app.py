@@ -20,6 +20,7 @@ from neorion.keel.rpc.call_context import CallContext
 from neorion.keel.rpc.http_routes import Request, Route
 from neorion.keel.rpc.limits import RequestLimits
 from neorion.keel.rpc.method import STREAM_TYPES, UNARY_TYPES, Method
+from neorion.keel.rpc.pin import PinnedToken
 from neorion.keel.telemetry import correlated
 
 if TYPE_CHECKING:
@@ -195,7 +196,8 @@ class AsgiApp:
                 hint="Give the client a token; over HTTP that is the header Authorization: Bearer TOKEN.",
             )
         # An empty token is never right, whatever the authenticator was given.
-        shown = token.decode("latin-1").strip()
+        # The pin before a token is for its owner: a tool that sends both is understood.
+        shown = PinnedToken.parse(token.decode("latin-1").strip()).token
         principal = await authenticator.authenticate(shown) if shown else None
         if principal is None:
             raise Unauthenticated(
