@@ -169,7 +169,8 @@ def assemble(
     blobs = BlobStore(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
     arrivals = BlobUploads(settings.folder / "arriving", blobs, deck.clock)
     shelf = LogStore(settings.folder / "logs")
-    dispatch = Dispatcher(deck, blobs)
+    badges = WorkerTokens(settings.secret, deck.book, settings.by_hand)
+    dispatch = Dispatcher(deck, blobs, badges.report_key)
     watchers, deadlines = JobWatchHub(), DeadlineController(deck, lives)
 
     def stirred(job: JobId, index: int | None) -> None:
@@ -191,7 +192,7 @@ def assemble(
         orphans=BlobGarbageCollector(deck.book, blobs, arrivals),
         shelf=shelf,
         retention=JobGarbageCollector(deck, store, blobs, shelf, settings.keep_jobs_for),
-        badges=WorkerTokens(settings.secret, deck.book, settings.by_hand),
+        badges=badges,
         audit=AuditLog(deck, last_deed),
         watchers=watchers,
         started=deck.clock.now(),
