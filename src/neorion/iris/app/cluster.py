@@ -21,7 +21,7 @@ from neorion.iris.model.tokens import token_file
 from neorion.iris.ports import Platform
 from neorion.keel.base import Invalid
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.config import SecretFile, loads, write_secret
+from neorion.keel.config import SecretFile, loads, make_private, write_secret
 from neorion.keel.rpc import PinnedToken, Principal, TokenAuthenticator, pin_of, self_signed
 from neorion.keel.run import Loop, LoopTiming, Supervisor
 
@@ -99,12 +99,11 @@ async def cluster(
     check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder / name for name in ("arriving", "blobs", "logs", "slices"))
     tls = self_signed(folder / "tls")
     pin = pin_of(tls)
     admin, by_hand = (SecretFile(folder / name, ids, pin) for name in ("admin.token", "worker.token"))
     key = SecretFile(folder / "badges.key", ids)
-    # Administrators write it before the tokens of the cluster file when they hand those out.
-    (folder / "server.pin").write_text(f"{pin}:")
     owners = {
         account.token.reveal(): Principal(user, _ADMIN if account.admin else frozenset({"user"}))
         for user, account in file.auth.users.items()

@@ -35,7 +35,7 @@ class WorkerTokens:
         return self._badge("worker", worker)
 
     def report_key(self, attempt: AttemptId) -> str:
-        """What a worker shows with each report about an attempt. It has it from the attempt's order."""
+        """The key that proves a worker's reports about an attempt. It comes with the attempt's order."""
         return self._badge("report", attempt).rpartition(".")[2]
 
     def check_report(self, attempt: AttemptId, key: str) -> bool:

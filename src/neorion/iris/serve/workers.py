@@ -87,7 +87,7 @@ class WorkerEndpoint(WorkerService):
         return pb.PushLogsResponse(kept=kept)
 
     def _proven(self, worker: str, said: pb.Seen | pb.LogChunk) -> bool:
-        """Whether it comes from where the attempt's order went. A task that finds its worker's token has no such keys."""
+        """Checks the key of the attempt. A task that finds its worker's token does not have it."""
         proven = self._desk.badges.check_report(AttemptId(said.attempt), said.report_key)
         if not proven:
             log.warning(

@@ -61,7 +61,7 @@ class ReportKeys:
                 self._file = os.open(self._path, flags, 0o600)
             os.write(self._file, line.encode())
         except OSError as error:
-            # It stays in memory. Without the file a worker that starts anew joins as another one.
+            # It stays in memory. Without the file a worker that starts again joins as another one.
             log.warning("the key of an attempt was not written", why=error.strerror)
 
     def _write_again(self) -> None:

@@ -34,7 +34,7 @@ class SecretFile:
 
     @property
     def text(self) -> str:
-        """What the file holds."""
+        """The content of the file."""
         return self._prefix + self._value
 
     def renew(self) -> None:

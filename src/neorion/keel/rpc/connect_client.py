@@ -213,8 +213,8 @@ class ConnectCaller:
             # Members of a cluster wait until the right server is back.
             return Retry(
                 "rpc.pin",
-                f"The server at {self._address} is not the one that the token is for.",
-                hint="Nothing was sent to it. Check the address, or get a new token if the server has a new key.",
+                f"The server at {self._address} is not the one that the token is for. Nothing was sent to it.",
+                hint="Check the address, or get a new token if the server has a new key.",
             )
         return Unauthenticated(
             "rpc.tls",

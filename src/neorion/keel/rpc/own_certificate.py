@@ -27,7 +27,10 @@ _END: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def self_signed(folder: Path) -> ServerTls:
-    """The files in `folder`, made if they are missing. The folder and the files are readable by their owner alone."""
+    """The files in `folder`, made if they are missing. The folder and the files are readable by their owner alone.
+
+    `server.pin` is what administrators write before a token that they hand out.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     tls = ServerTls(folder / "server.crt", folder / "server.key")
     if not tls.cert.exists():
@@ -38,6 +41,7 @@ def self_signed(folder: Path) -> ServerTls:
         # The certificate last: where there is one, its key is there too.
         write_secret(tls.key, private.decode())
         write_secret(tls.cert, _certificate(key).public_bytes(serialization.Encoding.PEM).decode())
+    write_secret(folder / "server.pin", f"{pin_of(tls)}:")
     return tls
 
 

@@ -1,6 +1,6 @@
 """Pins: the digest of a server's certificate, written before a token.
 
-Whoever holds such a token can tell the right server from any other before it sends the token. The form is
+The holder of such a token can tell the right server from any other before it sends the token. The form is
 `sha256:HEX:TOKEN`; the token may be empty where a server asks for none.
 """
 
