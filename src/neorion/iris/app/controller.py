@@ -245,8 +245,10 @@ def services(desk: ControllerServices) -> list[RpcService]:
 
 def routes(desk: ControllerServices, metrics: Metrics) -> list[Route]:
     async def health(request: Request) -> Response:
+        """Alive is alive: a probe that fails would end a controller that only waits for room."""
         del request
-        return Response(b"ok\n")
+        trouble = desk.deck.journal.trouble
+        return Response(f"the store takes no changes: {trouble}\n".encode() if trouble else b"ok\n")
 
     async def exposition(request: Request) -> Response:
         del request
