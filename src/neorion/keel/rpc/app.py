@@ -18,6 +18,7 @@ from neorion.keel.rpc.asgi import Receive, Scope, Send
 from neorion.keel.rpc.auth import ANYONE, KNOWN, AnonymousFallback, Authenticator, Principal, is_local_name
 from neorion.keel.rpc.call_context import CallContext
 from neorion.keel.rpc.http_routes import Request, Route
+from neorion.keel.rpc.idle_connections import KnownPeers
 from neorion.keel.rpc.limits import RequestLimits
 from neorion.keel.rpc.method import STREAM_TYPES, UNARY_TYPES, Method
 from neorion.keel.rpc.pin import PinnedToken
@@ -65,6 +66,7 @@ class AsgiApp:
         for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
         self._admission = Admission(self.limits)
+        self.known_peers = KnownPeers()
         self._left = anyio.Event()
         self.draining = False
 
@@ -203,6 +205,8 @@ class AsgiApp:
             raise Unauthenticated(
                 "rpc.bad_token", "The server does not know this token.", hint="Get a new token."
             )
+        if (peer := exchange.scope.get("client")) is not None:
+            self.known_peers.add(str(peer[0]), int(peer[1]))
         return principal
 
     async def _refuse(self, exchange: CallContext, error: Error) -> None:
