@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from neorion.iris.app import controller
 from neorion.iris.app.controller import routes
 from neorion.iris.controllers import admission
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.iris.serve import services
 from neorion.keel.base import Duration, NotFound, nearest
 from neorion.keel.rpc import Principal, Request
 from tests.iris.serve.office import Office, asking, office
@@ -28,7 +28,7 @@ async def test_scrapes_do_not_ask_for_every_job_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kept: bool
 ) -> None:
     if not kept:
-        monkeypatch.setattr(services, "METRICS_FOR", Duration(0))
+        monkeypatch.setattr(controller, "GAUGES_FOR", Duration(0))
     async with office(tmp_path) as there:
         await submit_many(there)
         looks: list[int] = []

@@ -67,6 +67,8 @@ _DEADLINES = LoopTiming(Duration.of(seconds=10))
 _RETENTION = LoopTiming(Duration.of(minutes=1))
 # A blob that no job names for so long was sent in vain: submissions follow their blobs within minutes.
 _ORPHANS = LoopTiming(Duration.of(hours=1))
+# Anyone may read the metrics, and the gauges cost time for each waiting job: they are shown as they were for so long.
+GAUGES_FOR = Duration.of(seconds=1)
 USERS = {"admin", "user"}
 # Tasks submit jobs too; what they reach is checked call by call.
 WITH_WORK = USERS | {TASK}
@@ -250,9 +252,14 @@ def routes(desk: ControllerServices, metrics: Metrics) -> list[Route]:
         trouble = desk.deck.journal.trouble
         return Response(f"the store takes no changes: {trouble}\n".encode() if trouble else b"ok\n")
 
+    clock, fresh_until = desk.deck.clock, 0.0
+
     async def exposition(request: Request) -> Response:
+        nonlocal fresh_until
         del request
-        desk.refresh_metrics()
+        if (now := clock.monotonic()) >= fresh_until:
+            fresh_until = now + GAUGES_FOR.seconds
+            desk.refresh_metrics()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     return [

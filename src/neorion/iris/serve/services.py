@@ -20,11 +20,8 @@ from neorion.iris.controllers.worker_reports import WorkerReports
 from neorion.iris.controllers.worker_tokens import WorkerTokens
 from neorion.iris.decide import beyond_cap, feasible
 from neorion.iris.model import JobId, JobSpec, PendingCode, PendingReason, TaskState, UserQuotas, WorkerShape
-from neorion.keel.base import Duration, Instant, Invalid
+from neorion.keel.base import Instant, Invalid
 from neorion.keel.store import Store
-
-# For so long the gauges are shown as they were.
-METRICS_FOR = Duration.of(seconds=1)
 
 
 @dataclass(slots=True)
@@ -52,7 +49,6 @@ class ControllerServices:
     caps: UserQuotas = field(default=UserQuotas())
     # What an autoscaler knows better than the scheduler: that help is on its way, or why it is not.
     scaling_reason: Callable[[JobId], PendingReason | None] = lambda _: None
-    _metrics_until: float = 0.0
 
     async def check_worker_liveness(self) -> None:
         """Finds workers that fell silent."""
@@ -76,11 +72,7 @@ class ControllerServices:
         self.watchers.look(self.reason)
 
     def refresh_metrics(self) -> None:
-        """Brings the gauges up to date, once a second at most: it costs time for each waiting job."""
-        now = self.deck.clock.monotonic()
-        if now < self._metrics_until:
-            return
-        self._metrics_until = now + METRICS_FOR.seconds
+        """Brings the gauges up to date. It costs time for each waiting job."""
         book = self.deck.book
         found = (self.reason(job) for job in book.waiting())
         self.deck.meters.look(book, (reason.code for reason in found if reason is not None))

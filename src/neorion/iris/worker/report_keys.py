@@ -3,7 +3,8 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from neorion.iris.model import AttemptId
 from neorion.keel.telemetry import logger
@@ -26,10 +27,16 @@ class ReportKeys:
         self._dead = 0
         self._file = -1
 
-    def load(self) -> None:
+    def __enter__(self) -> Self:
         text = self._path.read_text() if self._path.exists() else ""
         lines = (line.partition(" ") for line in text.splitlines())
         self._keys = {AttemptId(attempt): key for attempt, _, key in lines}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
 
     def get(self, attempt: AttemptId) -> str:
         """The key; empty if it is not known."""
@@ -54,6 +61,11 @@ class ReportKeys:
         self._keys = {one: self._keys[one] for one in attempts if one in self._keys}
         self._write_again()
 
+    def _close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
     def _append(self, line: str) -> None:
         try:
             if self._file < 0:
@@ -67,9 +79,7 @@ class ReportKeys:
     def _write_again(self) -> None:
         """Replaces the file by one with the live keys alone."""
         self._dead = 0
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._close()
         try:
             self._path.unlink(missing_ok=True)
         except OSError as error:

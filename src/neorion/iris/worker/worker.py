@@ -92,21 +92,21 @@ class WorkerDaemon:
         # that must not come back to it.
         same = read_text(self._boot) == self._runtime.boot
         self.id = (identity.worker or read_text(self._name)) if same else ""
-        self._keys.load()
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._watch)
-            failures = 0
-            while True:
-                began = self._clock.monotonic()
-                try:
-                    await self._session(identity)
-                except* Error as errors:
-                    # A session that lasted starts with a clean record.
-                    lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
-                    failures = 1 if lasted else failures + 1
-                    wait = _RECONNECT.wait(failures, self._rng)
-                    self._tell(str(only_error(errors)))
-                    await self._clock.sleep(wait)
+        with self._keys:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._watch)
+                failures = 0
+                while True:
+                    began = self._clock.monotonic()
+                    try:
+                        await self._session(identity)
+                    except* Error as errors:
+                        # A session that lasted starts with a clean record.
+                        lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
+                        failures = 1 if lasted else failures + 1
+                        wait = _RECONNECT.wait(failures, self._rng)
+                        self._tell(str(only_error(errors)))
+                        await self._clock.sleep(wait)
 
     def _tell(self, why: str) -> None:
         """Once for each reason, until the controller is back: it may be away for weeks."""
