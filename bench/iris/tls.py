@@ -41,15 +41,15 @@ sys.exit(main.main(sys.argv[1:]))
 
 
 def run(report: Report) -> None:
-    with heartbeats("tls") as ours, heartbeats("plain") as plain:
+    with heartbeats("tls") as secure, heartbeats("plain") as bare:
         report.compare(
             f"a heartbeat of 8 GPUs, {IN_FLIGHT} connections",
             "µs of CPU",
-            lambda: 1e6 * asyncio.run(_beats(*ours, tls=True)),
-            ("plain HTTP", lambda: 1e6 * asyncio.run(_beats(*plain, tls=False))),
+            lambda: 1e6 * asyncio.run(_beats(*secure, tls=True)),
+            ("plain HTTP", lambda: 1e6 * asyncio.run(_beats(*bare, tls=False))),
             rounds=ROUNDS,
         )
-    async_client.check_proof = lambda *_: None
+    async_client.check_proof = _accept
     with cluster("tls") as ours, cluster("plain") as plain:
         report.compare(
             "one job, submit to value, a process of its own",
@@ -58,6 +58,11 @@ def run(report: Report) -> None:
             ("plain HTTP", lambda: _job_ms(plain)),
             rounds=ROUNDS,
         )
+
+
+def _accept(address: str, token: str | None) -> None:
+    """Lets a token be sent over plain HTTP."""
+    del address, token
 
 
 def _job_ms(client: IrisClient) -> float:

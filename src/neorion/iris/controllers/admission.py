@@ -94,10 +94,10 @@ def _suggest_name(text: str, names: dict[JobName, JobId]) -> str:
 
     Beside it the last part of a name is enough; for another user's job, or a task's child, it takes the whole name.
     """
-    names = list(islice(reversed(names), _SUGGESTED_FROM))
+    recent = list(islice(reversed(names), _SUGGESTED_FROM))
     folder, _, last = text.rpartition("/")
-    by_last = {name.last: name for name in names}
-    beside = [name.last for name in names if name.rpartition("/")[0] == folder]
+    by_last = {name.last: name for name in recent}
+    beside = [name.last for name in recent if name.rpartition("/")[0] == folder]
     elsewhere = None if nearest(last, beside) else nearest(last, by_last)
     return f'did you mean "{by_last[elsewhere]}"?' if elsewhere else did_you_mean(last, beside)
 

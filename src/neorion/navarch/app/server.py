@@ -118,7 +118,7 @@ def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function o
     return dial
 
 
-def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids, pin: str) -> str:
+def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids, pin: str = "") -> str:
     """The operator's: from the environment, or generated once for this machine's user."""
     if given := env.get("NAVARCH_AUTH_TOKEN", ""):
         return given
