@@ -1,6 +1,7 @@
 """A real cluster under attack by strangers: no task is lost."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
@@ -23,13 +24,17 @@ def attack(url: str) -> Generator[None]:
     """Two connections with 520 half-sent requests each, opened again every second."""
     stop = threading.Event()
     place = (urlsplit(url).hostname, urlsplit(url).port)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    tls.set_alpn_protocols(["h2"])
     opening = h2.settings() + b"".join(h2.open_get(number, "/health") for number in range(1, 2 * STREAMS, 2))
 
     def hold() -> None:
         while not stop.is_set():
             with ExitStack() as stack:
                 for _ in range(2):
-                    stack.enter_context(socket.create_connection(place, timeout=10)).sendall(opening)
+                    plain = stack.enter_context(socket.create_connection(place, timeout=10))
+                    stack.enter_context(tls.wrap_socket(plain)).sendall(opening)
                 stop.wait(1)
 
     thread = threading.Thread(target=hold)

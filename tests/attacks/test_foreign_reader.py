@@ -53,11 +53,63 @@ def leashed(state: Path) -> Generator[str]:
             process.wait(timeout=60)
 
 
+SHARED = """
+platform: { local: {} }
+controller: { local: {} }
+auth: { isolation: none, users: { bob: { token: "${BOB_TOKEN}" } } }
+scale_groups:
+  none:
+    accelerator_type: cpu
+    accelerator_variant: cpu
+    resources: { cpu: 4, ram: 8GB, gpu_count: 0 }
+    max_slices: 1
+    slice_template: { local: {} }
+"""
+
+
+@pytest.mark.parametrize("erased", [True, False])
+def test_the_environment_of_a_controller_holds_no_token(tmp_path: Path, *, erased: bool) -> None:
+    (tmp_path / "cluster.yaml").write_text(SHARED)
+    program = "import sys\nfrom neorion.iris.app import commands, main\n"
+    if not erased:
+        program += "commands.erase_from_environment = lambda _: None\n"
+    program += "sys.exit(main.main(sys.argv[1:]))"
+    words = [
+        "local",
+        "--leash",
+        "--port",
+        "0",
+        "--folder",
+        str(tmp_path),
+        "--config",
+        str(tmp_path / "cluster.yaml"),
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"BOB_TOKEN": "a-token-of-bob"},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().startswith(b"https://")
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes()
+            assert (b"a-token-of-bob" in environment) is not erased
+            assert b"PATH=" in environment
+        finally:
+            process.stdin.close()
+            process.wait(timeout=60)
+
+
 def test_nothing_that_a_cluster_keeps_is_open_to_other_users(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     state = tmp_path / "state"
     # A folder that an administrator has made, as open as usual.
     state.mkdir(mode=0o755)
+    for name in ("logs", "slices"):
+        # Of a version that left them open.
+        (state / name).mkdir(mode=0o755)
     with leashed(state) as url:
         token = (state / "admin.token").read_text()
         with IrisClient.remote(url, token=token) as client:

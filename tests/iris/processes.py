@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -32,8 +32,8 @@ scale_groups:
 class Program:
     """One program that is started again and again with the same arguments. Its standard error goes to a file."""
 
-    def __init__(self, folder: Path, *args: str) -> None:
-        self._command = [sys.executable, "-m", "neorion.iris", *args]
+    def __init__(self, folder: Path, *args: str, program: Sequence[str] = ("-m", "neorion.iris")) -> None:
+        self._command = [sys.executable, *program, *args]
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._process: subprocess.Popen[str] | None = None
@@ -93,7 +93,7 @@ class Cluster:
         """`more` is added to the cluster file. Busy machines let workers be silent for long: few tests give them up sooner."""
         # A fixed port: a controller that starts again is found again.
         self._port = _free_port()
-        self.url = f"http://127.0.0.1:{self._port}"
+        self.url = f"https://127.0.0.1:{self._port}"
         home = folder / "controller"
         home.mkdir(parents=True)
         file = home / "cluster.yaml"
@@ -102,13 +102,14 @@ class Cluster:
             home, "local", "--folder", str(home), "--port", str(self._port), "--config", str(file)
         )
         self.workers = [
-            Program(
-                folder / f"worker-{number}",
-                *("worker", "serve", "--controller", self.url, "--cpu", str(cpu)),
-                *("--folder", str(folder / f"worker-{number}"), "--token-stdin"),
-            )
+            Program(folder / f"worker-{number}", *self.worker_args(folder / f"worker-{number}", cpu))
             for number in range(workers)
         ]
+
+    def worker_args(self, folder: Path, cpu: int = 4) -> list[str]:
+        """The arguments of a worker that is started manually. Its token comes on its standard input."""
+        place = ["--controller", self.url, "--folder", str(folder), "--token-stdin"]
+        return ["worker", "serve", "--cpu", str(cpu), *place]
 
     def start_controller(self) -> None:
         self.controller.start()

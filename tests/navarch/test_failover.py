@@ -33,7 +33,7 @@ CLOCK = SystemClock()
 # Processes send no events: they are looked at.
 _LOOK = Duration.of(ms=50)
 FILE = """
-server: {{ address: "127.0.0.1:{port}", state_dir: {folder}, store: "{store}", heartbeat_interval: 60s }}
+server: {{ address: "127.0.0.1:{port}", state_dir: {folder}, store: "{store}", heartbeat_interval: 60s, tls: none }}
 providers: {{ aws: {{ region: us-west-2, api_url: "{url}" }} }}
 pools:
   - name: training

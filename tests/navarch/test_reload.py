@@ -9,7 +9,7 @@ import pytest
 
 from neorion.keel.base import Error, Instant
 from neorion.keel.http.client import Request, fetch
-from neorion.keel.rpc import http_transport
+from neorion.keel.rpc import ClientTls, http_transport
 from neorion.keel.run.process import only_error
 from neorion.navarch.app.reload import ConfigSource, Reloader
 from neorion.navarch.app.server import RunningControlPlane, serving
@@ -143,7 +143,8 @@ async def test_a_file_or_a_signal_is_noticed_by_the_process_and_a_refusal_leaves
         await serve.log.until("the configuration was refused, and the old one is kept")
         (found,) = await fleet.call("doctor", "--server", server)
         assert (found["code"], found["severity"]) == ("config.invalid", "warning")
-        transport = http_transport(server)
+        certificate = tmp_path / ".local/state/neorion/navarch/tls/server.crt"
+        transport = http_transport(server, ClientTls(certificate))
         head, _ = await fetch(transport, Request("GET", "/readyz"))
         await transport.aclose()
         assert head.status == 200

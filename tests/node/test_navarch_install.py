@@ -50,6 +50,7 @@ _LOOK = Duration.of(ms=500)
 CONFIG = """
 server:
   address: 0.0.0.0:50051
+  tls: none
   heartbeat_interval: 2s
   heartbeat_timeout: 2m
   state_dir: /var/lib/navarch

@@ -38,7 +38,7 @@ def cluster(short_folder: Path) -> Iterator[dict[str, str]]:
     ) as process:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:")
+        assert address.startswith("https://127.0.0.1:")
         yield env | {"IRIS_CONTROLLER": address}
         process.terminate()
 

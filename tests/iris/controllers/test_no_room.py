@@ -23,7 +23,13 @@ async def placed(there: Office, *before: str) -> pb.Task:
 
 
 async def turn_away(there: Office, token: str, task: pb.Task) -> None:
-    seen = pb.Seen(attempt=task.attempt, phase=Phase.ENDED, kind=ExitKind.NO_ROOM, message="full")
+    seen = pb.Seen(
+        attempt=task.attempt,
+        report_key=there.report_key(task.attempt),
+        phase=Phase.ENDED,
+        kind=ExitKind.NO_ROOM,
+        message="full",
+    )
     await there.worker(token).report(pb.ReportRequest(worker=task.worker, seen=[seen]))
 
 

@@ -12,7 +12,7 @@ from neorion.iris.app.controller import SCHEMA, ControllerSettings, services, st
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.metrics import PrometheusControllerMetrics
 from neorion.iris.controllers.worker_tokens import ChainedAuthenticator
-from neorion.iris.model import Resources, SliceId, SliceState
+from neorion.iris.model import AttemptId, Resources, SliceId, SliceState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient, WorkerServiceClient
 from neorion.iris.model.record import Slice
@@ -69,6 +69,10 @@ class Office:
         piece = SliceId(name)
         self.desk.deck.book.put_slice(Slice(piece, "group", Instant(1), SliceState.BOOTSTRAPPING))
         return self.desk.badges.slice_token(piece)
+
+    def report_key(self, attempt: str) -> str:
+        """The key that the worker of this attempt has from its order."""
+        return self.desk.badges.report_key(AttemptId(attempt))
 
     async def join(self, token: str, piece: str = "by-hand-1") -> pb.JoinResponse:
         return await self.worker(token).join(joining(piece))

@@ -36,8 +36,16 @@ async def test_what_a_job_says_is_for_its_owner_and_administrators(tmp_path: Pat
         joined = await there.join("by-hand")
         await there.jobs("bob").submit(asking("/bob/job", argv=["train", "--key=secret"]))
         task = await there.started("/bob/job")
-        log = pb.LogChunk(attempt=task.attempt, text=b"written")
-        seen = pb.Seen(attempt=task.attempt, phase="ended", kind="exit", code=3, message="said", log=log)
+        log = pb.LogChunk(attempt=task.attempt, report_key=there.report_key(task.attempt), text=b"written")
+        seen = pb.Seen(
+            attempt=task.attempt,
+            report_key=there.report_key(task.attempt),
+            phase="ended",
+            kind="exit",
+            code=3,
+            message="said",
+            log=log,
+        )
         await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
         for name in ("bob", "root"):
             job = (await there.jobs(name).wait(pb.WaitRequest(job="/bob/job"))).job
@@ -62,6 +70,7 @@ async def test_others_see_a_job_and_how_it_fares_but_not_what_it_says(tmp_path: 
         value = pb.Blob(digest=hashlib.sha256(b"value").hexdigest(), body=b"value")
         seen = pb.Seen(
             attempt=task.attempt,
+            report_key=there.report_key(task.attempt),
             phase="ended",
             kind="exit",
             code=3,
@@ -122,12 +131,12 @@ Speech = Callable[[Office, pb.JoinResponse, pb.JoinResponse, str], Awaitable[Any
 
 
 async def _report(there: Office, mine: pb.JoinResponse, other: pb.JoinResponse, attempt: str) -> None:
-    seen = pb.Seen(attempt=attempt, phase="ended", kind="exit")
+    seen = pb.Seen(attempt=attempt, report_key=there.report_key(attempt), phase="ended", kind="exit")
     await there.worker(mine.token).report(pb.ReportRequest(worker=other.worker, seen=[seen]))
 
 
 async def _logs(there: Office, mine: pb.JoinResponse, other: pb.JoinResponse, attempt: str) -> None:
-    chunk = pb.LogChunk(attempt=attempt, text=b"forged")
+    chunk = pb.LogChunk(attempt=attempt, report_key=there.report_key(attempt), text=b"forged")
     await there.worker(mine.token).push_logs(pb.PushLogsRequest(worker=other.worker, chunks=[chunk]))
 
 
@@ -156,8 +165,14 @@ async def test_a_worker_changes_nothing_of_anothers_attempts_under_its_own_name(
         await there.jobs("ada").submit(asking("/ada/job", cpu_milli=4000))
         task = await there.started("/ada/job")
         mine = await there.join("by-hand")
-        chunk = pb.LogChunk(attempt=task.attempt, text=b"forged")
-        seen = pb.Seen(attempt=task.attempt, phase="ended", kind="exit", log=chunk)
+        chunk = pb.LogChunk(attempt=task.attempt, report_key=there.report_key(task.attempt), text=b"forged")
+        seen = pb.Seen(
+            attempt=task.attempt,
+            report_key=there.report_key(task.attempt),
+            phase="ended",
+            kind="exit",
+            log=chunk,
+        )
         worker = there.worker(mine.token)
         answer = await worker.report(pb.ReportRequest(worker=mine.worker, seen=[seen]))
         await worker.push_logs(pb.PushLogsRequest(worker=mine.worker, chunks=[chunk]))

@@ -42,7 +42,9 @@ async def test_every_task_has_gpus_of_its_own_and_hands_them_on(tmp_path: Path):
             await there.started(name)
         assert devices(there, joined) == {"/ada/two": (0, 1), "/ada/none": (), "/ada/five": (2, 3, 4, 5, 6)}
         first = await there.started("/ada/two")
-        ended = pb.Seen(attempt=first.attempt, phase="ended", kind="exit")
+        ended = pb.Seen(
+            attempt=first.attempt, report_key=there.report_key(first.attempt), phase="ended", kind="exit"
+        )
         await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[ended]))
         await there.jobs("ada").submit(wanting("/ada/three", 3))
         await there.started("/ada/three")

@@ -37,8 +37,14 @@ async def test_a_jobs_life_is_counted(tmp_path: Path):
         task = await there.started("/ada/waits")
         worker = there.worker(joined.token)
         for seen in (
-            pb.Seen(attempt=task.attempt, phase="running"),
-            pb.Seen(attempt=task.attempt, phase="ended", kind="signal", code=9),
+            pb.Seen(attempt=task.attempt, report_key=there.report_key(task.attempt), phase="running"),
+            pb.Seen(
+                attempt=task.attempt,
+                report_key=there.report_key(task.attempt),
+                phase="ended",
+                kind="signal",
+                code=9,
+            ),
         ):
             await worker.report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
         found = told(there)
@@ -58,7 +64,9 @@ async def test_what_ended_before_it_was_told_to_run_has_run_if_only_that_ends_so
         joined = await there.join("by-hand")
         await there.jobs("ada").submit(asking("/ada/short"))
         task = await there.started("/ada/short")
-        seen = pb.Seen(attempt=task.attempt, phase="ended", kind=kind, code=3)
+        seen = pb.Seen(
+            attempt=task.attempt, report_key=there.report_key(task.attempt), phase="ended", kind=kind, code=3
+        )
         await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker, seen=[seen]))
         (first, *_) = (await there.jobs("ada").attempts(pb.AttemptsRequest(job="/ada/short"))).attempts
         assert first.started_ms == (first.ended_ms if starts else 0)

@@ -29,7 +29,12 @@ async def test_a_job_is_told_from_its_wait_to_its_end(tmp_path: Path):
                 joined = await there.join("by-hand")
             for task in change.tasks:
                 if task.state == "running":
-                    seen = pb.Seen(attempt=task.attempt, phase="ended", kind="exit")
+                    seen = pb.Seen(
+                        attempt=task.attempt,
+                        report_key=there.report_key(task.attempt),
+                        phase="ended",
+                        kind="exit",
+                    )
                     report = pb.ReportRequest(worker=joined.worker, seen=[seen])
                     await there.worker(joined.token).report(report)
         assert "no_workers" in reasons

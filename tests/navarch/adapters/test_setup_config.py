@@ -48,10 +48,10 @@ def test_commands_need_a_key_of_the_pool_or_of_all():
     ("address", "external", "there"),
     [
         ("0.0.0.0:50051", "", ""),
-        (":50051", "navarch.example.com:50051", "http://navarch.example.com:50051"),
+        (":50051", "navarch.example.com:50051", "https://navarch.example.com:50051"),
         ("0.0.0.0:50051", "https://navarch.example.com", "https://navarch.example.com"),
-        ("10.0.0.7:50051", "", "http://10.0.0.7:50051"),
-        ("[fd00::7]:50051", "", "http://[fd00::7]:50051"),
+        ("10.0.0.7:50051", "", "https://10.0.0.7:50051"),
+        ("[fd00::7]:50051", "", "https://[fd00::7]:50051"),
     ],
 )
 def test_agents_are_told_where_the_control_plane_is_if_anybody_knows(address: str, external: str, there: str):

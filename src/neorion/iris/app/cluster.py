@@ -21,8 +21,8 @@ from neorion.iris.model.tokens import token_file
 from neorion.iris.ports import Platform
 from neorion.keel.base import Invalid
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.config import SecretFile, loads, write_secret
-from neorion.keel.rpc import Principal, TokenAuthenticator
+from neorion.keel.config import SecretFile, loads, make_private, write_secret
+from neorion.keel.rpc import PinnedToken, Principal, TokenAuthenticator, pin_of, self_signed
 from neorion.keel.run import Loop, LoopTiming, Supervisor
 
 _LOCAL = """
@@ -60,7 +60,7 @@ def local_file(workers: int, *, auth: bool = True) -> ClusterFile:
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """A cluster that runs. `token` is its administrator's."""
+    """A cluster that runs. `token` is its administrator's, with the pin of the server."""
 
     address: str
     token: str
@@ -99,9 +99,11 @@ async def cluster(
     check_served(file)
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
     folder.mkdir(parents=True, exist_ok=True)
-    admin, by_hand, key = (
-        SecretFile(folder / name, ids) for name in ("admin.token", "worker.token", "badges.key")
-    )
+    make_private(folder / name for name in ("arriving", "blobs", "logs", "slices"))
+    tls = self_signed(folder / "tls")
+    pin = pin_of(tls)
+    admin, by_hand = (SecretFile(folder / name, ids, pin) for name in ("admin.token", "worker.token"))
+    key = SecretFile(folder / "badges.key", ids)
     owners = {
         account.token.reveal(): Principal(user, _ADMIN if account.admin else frozenset({"user"}))
         for user, account in file.auth.users.items()
@@ -110,6 +112,7 @@ async def cluster(
     settings = ControllerSettings(
         folder,
         *place,
+        tls=tls,
         authenticator=TokenAuthenticator(owners),
         guest=_GUEST if file.auth.off_on_loopback else None,
         secret=key.value,
@@ -120,11 +123,14 @@ async def cluster(
         keep_jobs_for=file.retention.jobs,
         lease=WorkerLeaseTiming.within(file.controller.worker_timeout),
     )
-    async with controller(settings, clock, rng, ids) as running, _token_left(running.address, admin.value):
+    async with controller(settings, clock, rng, ids) as running, _token_left(running.address, admin.text):
         local = LocalPlace(folder / "slices", running.address, launch)
         async with open_platform(file, local, clock, rng) as platform:
             desk = running.desk
-            home = ControllerEndpoint(platform.discover_controller(), desk.badges.slice_token)
+            home = ControllerEndpoint(
+                platform.discover_controller(),
+                lambda piece: str(PinnedToken(pin, desk.badges.slice_token(piece))),
+            )
             scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
             desk.shapes += scaler.shapes()
             desk.scaling_reason = scaler.reason
@@ -141,7 +147,7 @@ async def cluster(
                 parts.spawn("iris.scale.work", scaler.work)
                 parts.loop(scaling)
                 try:
-                    yield RunningCluster(running.address, admin.value, platform)
+                    yield RunningCluster(running.address, admin.text, platform)
                 finally:
                     parts.cancel()
 

@@ -18,7 +18,8 @@ from neorion.iris.worker import Identity
 from neorion.keel.base import Invalid, Quantity, Unauthenticated, UnitError
 from neorion.keel.cli import App, Command
 from neorion.keel.cli.kit import Output
-from neorion.keel.config import load
+from neorion.keel.config import erase_from_environment, load
+from neorion.keel.rpc import check_proof
 from neorion.keel.run import Supervisor, run_process
 from neorion.keel.telemetry.setup import LogFormat, setup
 
@@ -120,6 +121,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     if options["token_stdin"] and not token:
         # Whoever started us went away before it let us go: we are not on anybody's record.
         raise Unauthenticated("iris.no_token", "There was no token on standard input.", hint="start it again")
+    check_proof(address, token)
     identity = Identity(
         slice=options["piece"],
         host=options["host"] or os.environ.get("IRIS_VM_ADDRESS") or socket.gethostname(),
@@ -179,6 +181,10 @@ def _run_cluster(
             crew, file, folder, place, tell=lambda address: out.text(f"{address}\n"), leash=leash
         )
 
+    # Tasks of a cluster on one machine could read them in /proc.
+    secrets = [account.token for account in file.auth.users.values()]
+    secrets += [file.storage.database] if file.storage.database else []
+    erase_from_environment({secret.reveal() for secret in secrets})
     os.umask(_PRIVATE)
     run_process(main)
 

@@ -49,6 +49,7 @@ from neorion.keel.rpc import (
     Response,
     Route,
     RpcService,
+    ServerTls,
     serve,
 )
 from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
@@ -66,6 +67,8 @@ _DEADLINES = LoopTiming(Duration.of(seconds=10))
 _RETENTION = LoopTiming(Duration.of(minutes=1))
 # A blob that no job names for so long was sent in vain: submissions follow their blobs within minutes.
 _ORPHANS = LoopTiming(Duration.of(hours=1))
+# Anyone may read the metrics, and the gauges cost time for each waiting job: they are shown as they were for so long.
+GAUGES_FOR = Duration.of(seconds=1)
 USERS = {"admin", "user"}
 # Tasks submit jobs too; what they reach is checked call by call.
 WITH_WORK = USERS | {TASK}
@@ -77,12 +80,13 @@ class ControllerSettings:
 
     `secret` is what the tokens of workers follow from, `by_hand` the token of machines that no platform starts. `database` is the address of a PostgreSQL; without it there is a
     SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to a folder in
-    `folder`.
+    `folder`. Without `tls` it serves plain HTTP and cannot prove to its callers who it is.
     """
 
     folder: Path
     host: str = "127.0.0.1"
     port: int = 10000
+    tls: ServerTls | None = None
     authenticator: Authenticator | None = None
     guest: Principal | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
@@ -131,7 +135,7 @@ async def controller(
                 limits=RequestLimits(member_roles=frozenset({WORKER})),
                 on_denied=desk.audit.denied,
             )
-            async with serve(app, settings.host, settings.port, grace=_GRACE) as server:
+            async with serve(app, settings.host, settings.port, tls=settings.tls, grace=_GRACE) as server:
                 yield RunningController(server.address, desk, watch)
             crew.cancel()
 
@@ -167,7 +171,8 @@ def assemble(
     blobs = BlobStore(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
     arrivals = BlobUploads(settings.folder / "arriving", blobs, deck.clock)
     shelf = LogStore(settings.folder / "logs")
-    dispatch = Dispatcher(deck, blobs)
+    badges = WorkerTokens(settings.secret, deck.book, settings.by_hand)
+    dispatch = Dispatcher(deck, blobs, badges.report_key)
     watchers, deadlines = JobWatchHub(), DeadlineController(deck, lives)
 
     def stirred(job: JobId, index: int | None) -> None:
@@ -189,7 +194,7 @@ def assemble(
         orphans=BlobGarbageCollector(deck.book, blobs, arrivals),
         shelf=shelf,
         retention=JobGarbageCollector(deck, store, blobs, shelf, settings.keep_jobs_for),
-        badges=WorkerTokens(settings.secret, deck.book, settings.by_hand),
+        badges=badges,
         audit=AuditLog(deck, last_deed),
         watchers=watchers,
         started=deck.clock.now(),
@@ -242,12 +247,19 @@ def services(desk: ControllerServices) -> list[RpcService]:
 
 def routes(desk: ControllerServices, metrics: Metrics) -> list[Route]:
     async def health(request: Request) -> Response:
+        """Alive is alive: a probe that fails would end a controller that only waits for room."""
         del request
-        return Response(b"ok\n")
+        trouble = desk.deck.journal.trouble
+        return Response(f"the store takes no changes: {trouble}\n".encode() if trouble else b"ok\n")
+
+    clock, fresh_until = desk.deck.clock, 0.0
 
     async def exposition(request: Request) -> Response:
+        nonlocal fresh_until
         del request
-        desk.refresh_metrics()
+        if (now := clock.monotonic()) >= fresh_until:
+            fresh_until = now + GAUGES_FOR.seconds
+            desk.refresh_metrics()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     return [

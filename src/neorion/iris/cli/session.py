@@ -22,26 +22,29 @@ def ask(
 ) -> T:
     """Runs `question` with a client of its own, in the environment's place at that controller if no other is given."""
 
+    endpoint = place or resolve_endpoint(controller, None, "", out.env)
+
     async def converse() -> T:
-        async with AsyncIrisClient.at(place or resolve_endpoint(controller, None, "", out.env)) as client:
+        async with AsyncIrisClient.at(endpoint) as client:
             return await question(client)
 
     try:
         return anyio.run(converse)
     except BaseExceptionGroup as group:
-        raise _told(only_error(group), controller) from None
+        raise _told(only_error(group), controller, endpoint.token) from None
     except (Retry, Unauthenticated) as error:
-        raise _told(error, controller) from None
+        raise _told(error, controller, endpoint.token) from None
 
 
-def _told(error: BaseException, controller: str) -> BaseException:
+def _told(error: BaseException, controller: str, token: str | None) -> BaseException:
     if isinstance(error, Retry) and error.code == "rpc.unreachable":
         return Retry(
             "iris.unreachable",
             f"No controller answers at {controller}.",
             hint="start one here: iris cluster start --local --detach; or name another: --controller URL",
         )
-    if isinstance(error, Unauthenticated) and error.code == "rpc.no_token":
+    # Without a token there is no pin either, by which the controller's key would be known.
+    if isinstance(error, Unauthenticated) and not token and error.code in ("rpc.no_token", "rpc.tls"):
         return Unauthenticated(
             "iris.token",
             f"The controller at {controller} wants to know who you are.",

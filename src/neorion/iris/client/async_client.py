@@ -29,7 +29,7 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.map_task import MapTask
 from neorion.keel.base import Error, Invalid
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import connect
+from neorion.keel.rpc import check_proof, connect
 
 # A map that is left alone is cancelled, if the controller can be reached so soon.
 _CANCEL_TIMEOUT_S: Final = 5.0
@@ -68,6 +68,7 @@ class AsyncIrisClient(ControllerConnection):
 
     @classmethod
     def at(cls, place: Endpoint, check: Callable[[], None] = lambda: None) -> Self:
+        check_proof(place.url, place.token)
         return cls(connect(place.url, ids=SystemIds(), token=place.token), place.prefix, check)
 
     async def submit(

@@ -15,7 +15,7 @@ from neorion.iris.client.options import BlobPayload
 from neorion.iris.client.result import JobResults, WaitTimeout, value_of
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
-from neorion.keel.base import Duration, Retry
+from neorion.keel.base import Duration, Retry, Unauthenticated
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import Channel
 from neorion.keel.run import Backoff, retry
@@ -279,8 +279,11 @@ class ControllerConnection:
     async def _checked(self, call: Callable[[], Awaitable[T]]) -> T:
         try:
             return await call()
-        except Retry:
+        except Retry as error:
             self._check()
+            if error.code == "rpc.pin" and not self._reached:
+                # Another server, or a token for another one: waiting is in vain.
+                raise Unauthenticated(error.code, error.sentence, hint=error.hint) from None
             raise
 
     def path(self, name: str) -> str:

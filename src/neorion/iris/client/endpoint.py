@@ -9,6 +9,7 @@ from typing import Final
 
 from neorion.iris.model.tokens import token_file
 from neorion.keel.base import Invalid
+from neorion.keel.rpc import PinnedToken
 
 DEFAULT_URL: Final = "http://localhost:10000"
 
@@ -28,7 +29,9 @@ def resolve_endpoint(url: str | None, token: str | None, user: str, env: Mapping
     inside = _in_task(env)
     here = inside and where == env["IRIS_CONTROLLER"]
     # The token of a task is for its own controller, and for no other that its code may talk to.
-    found = token or (None if inside and not here else env.get("IRIS_TOKEN")) or _left_token(where, env)
+    given = token or (None if inside and not here else env.get("IRIS_TOKEN"))
+    left = _left_token(where, env)
+    found = _with_pin(given, left) if given else left
     below = f"/{user}" if user else env["IRIS_JOB_NAME"] if here else f"/{env.get('IRIS_USER') or _user()}"
     return Endpoint(where, found, below)
 
@@ -54,6 +57,12 @@ def _in_task(env: Mapping[str, str]) -> bool:
     return all(
         env.get(name) for name in ("IRIS_ATTEMPT_UID", "IRIS_JOB_NAME", "IRIS_CONTROLLER", "IRIS_TOKEN")
     )
+
+
+def _with_pin(token: str, left: str | None) -> str:
+    """The token with its own pin, or with the one that a controller on this machine left for its clients."""
+    pin, secret = PinnedToken.parse(token)
+    return str(PinnedToken(pin or PinnedToken.parse(left).pin, secret))
 
 
 def _left_token(url: str, env: Mapping[str, str]) -> str | None:

@@ -1,6 +1,6 @@
 """Accepting work: a submission becomes a job and its tasks, once."""
 
-from collections.abc import Collection
+from itertools import islice
 
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import AttemptId, AttemptState, Digest, JobId, JobName, JobSpec, TaskReason
@@ -9,6 +9,8 @@ from neorion.keel.base import Conflict, NotFound, QuotaExceeded, did_you_mean, n
 
 # Live tasks of one user: above it one person's mistake becomes everybody's wait.
 USER_TASKS_MAX = 100_000
+# A suggestion is made from so many names, the newest ones.
+_SUGGESTED_FROM = 200
 
 
 def submit(
@@ -87,11 +89,15 @@ def get_job(deck: ControllerContext, text: str) -> Job:
     return job
 
 
-def _suggest_name(text: str, names: Collection[JobName]) -> str:
-    """Beside it the last part of a name is enough; of another user, or of a task's child, it takes all of it."""
+def _suggest_name(text: str, names: dict[JobName, JobId]) -> str:
+    """The likely name among the newest: unknown names must not cost time for each job.
+
+    Beside it the last part of a name is enough; for another user's job, or a task's child, it takes the whole name.
+    """
+    recent = list(islice(reversed(names), _SUGGESTED_FROM))
     folder, _, last = text.rpartition("/")
-    by_last = {name.last: name for name in names}
-    beside = [name.last for name in names if name.rpartition("/")[0] == folder]
+    by_last = {name.last: name for name in recent}
+    beside = [name.last for name in recent if name.rpartition("/")[0] == folder]
     elsewhere = None if nearest(last, beside) else nearest(last, by_last)
     return f'did you mean "{by_last[elsewhere]}"?' if elsewhere else did_you_mean(last, beside)
 

@@ -1,7 +1,7 @@
 """Orders on their way to workers: what each is to start and to stop."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from neorion.iris.controllers.blob_store import BlobStore
 from neorion.iris.controllers.context import ControllerContext
@@ -32,7 +32,11 @@ class Dispatcher:
     or `stop` has waited for that.
     """
 
-    def __init__(self, deck: ControllerContext, blobs: BlobStore) -> None:
+    def __init__(
+        self, deck: ControllerContext, blobs: BlobStore, report_key: Callable[[AttemptId], str]
+    ) -> None:
+        """`report_key` makes the key by which a worker proves its reports about an attempt."""
+        self._report_key = report_key
         self._journal = deck.journal
         self._book = deck.book
         self._blobs = blobs
@@ -107,4 +111,5 @@ class Dispatcher:
             pool="/".join((job.id, *map(str, attempt.gpus))) if spec.warm else "",
             run_limit_ms=spec.limits.run.ns // 1_000_000 if spec.limits.run else 0,
             blobs=[pb.Blob(digest=digest, body=body) for digest, body in small if body is not None],
+            report_key=self._report_key(attempt.id),
         )

@@ -3,7 +3,7 @@
 import hashlib
 import hmac
 
-from neorion.iris.model import SliceId, SliceState, WorkerId
+from neorion.iris.model import AttemptId, SliceId, SliceState, WorkerId
 from neorion.iris.ports import RotatableSecret
 from neorion.iris.state import ClusterState
 from neorion.keel.rpc import Authenticator, Principal
@@ -33,6 +33,13 @@ class WorkerTokens:
 
     def worker_token(self, worker: WorkerId) -> str:
         return self._badge("worker", worker)
+
+    def report_key(self, attempt: AttemptId) -> str:
+        """The key that proves a worker's reports about an attempt. It comes with the attempt's order."""
+        return self._badge("report", attempt).rpartition(".")[2]
+
+    def check_report(self, attempt: AttemptId, key: str) -> bool:
+        return hmac.compare_digest(self.report_key(attempt).encode(), key.encode("utf-8", "surrogatepass"))
 
     def rotate_manual_token(self) -> None:
         """What machines were started with is worth nothing any more; those that have joined go on."""

@@ -2,13 +2,12 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
-from typing import TypeVar
 
 import anyio
 
 from neorion.iris.controllers.admission import check_admission, get_job, submit
 from neorion.iris.controllers.audit_log import AuditScope
-from neorion.iris.model import Digest, JobId, JobName, TaskReason, wire
+from neorion.iris.model import Digest, JobId, JobName, JobState, TaskReason, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobService
 from neorion.iris.model.inherit import inherit
@@ -19,7 +18,7 @@ from neorion.iris.serve.messages import attempt_message, job_message, task_messa
 from neorion.iris.serve.services import ControllerServices
 from neorion.iris.serve.task_auth import check_in_subtree, check_is_child, current_task
 from neorion.iris.state import attempts_of
-from neorion.keel.base import Invalid, NotFound
+from neorion.keel.base import Duration, Invalid, NotFound, Retry
 from neorion.keel.rpc import caller
 from neorion.keel.rpc.paging import page_size
 
@@ -28,7 +27,8 @@ RESULTS_BYTES_MAX = 2 * 1024 * 1024
 PAGE_MAX = 500
 PART_BYTES_MAX = 4 * 1024 * 1024
 
-Answer = TypeVar("Answer", pb.Job, pb.ListResponse, pb.TasksResponse)
+# How soon a caller may ask again while the store takes no changes.
+_STORE_AGAIN = Duration.of(seconds=1)
 
 
 class JobEndpoint(JobService):
@@ -89,8 +89,8 @@ class JobEndpoint(JobService):
         answer = pb.WaitResponse(
             job=job_message(self._desk, job), tasks=[task_message(self._desk, task) for task in tasks]
         )
-        # Whatever the answer says is in the store before it is said, and it says nothing newer.
-        await self._desk.deck.journal.wait_durable()
+        # All that the answer says is in the store before it is sent, and it says nothing newer.
+        await self._check_saved(job)
         room = RESULTS_BYTES_MAX
         for task in tasks:
             if task.ending.result and task.ending.result_bytes <= room:
@@ -100,7 +100,10 @@ class JobEndpoint(JobService):
         return answer
 
     async def get(self, request: pb.GetRequest, ctx: object) -> pb.Job:
-        return await self._after_commit(job_message(self._desk, self._find(request.job)))
+        job = self._find(request.job)
+        answer = job_message(self._desk, job)
+        await self._hide_unsaved_ends([answer])
+        return answer
 
     async def list(self, request: pb.ListRequest, ctx: object) -> pb.ListResponse:
         limit = page_size(request.limit, PAGE_MAX)
@@ -118,9 +121,9 @@ class JobEndpoint(JobService):
             and job.spec.name.startswith(within)
         ][: limit + 1]
         more = found[limit - 1].id if len(found) > limit else ""
-        return await self._after_commit(
-            pb.ListResponse(jobs=[job_message(self._desk, job) for job in found[:limit]], next=more)
-        )
+        answer = pb.ListResponse(jobs=[job_message(self._desk, job) for job in found[:limit]], next=more)
+        await self._hide_unsaved_ends(answer.jobs)
+        return answer
 
     async def tasks(self, request: pb.TasksRequest, ctx: object) -> pb.TasksResponse:
         job = self._find(request.job)
@@ -129,19 +132,16 @@ class JobEndpoint(JobService):
             for task in self._book.tasks[job.id][max(0, request.after) :]
             if not request.states or task.state in request.states
         ]
-        return await self._after_commit(
-            pb.TasksResponse(
-                tasks=[
-                    task_message(self._desk, task) for task in wanted[: page_size(request.limit, PAGE_MAX)]
-                ]
-            )
-        )
+        page = wanted[: page_size(request.limit, PAGE_MAX)]
+        answer = pb.TasksResponse(tasks=[task_message(self._desk, task) for task in page])
+        await self._check_saved(job)
+        return answer
 
     async def attempts(self, request: pb.AttemptsRequest, ctx: object) -> pb.AttemptsResponse:
         job = self._find(request.job)
         self._task(job, request.task)
         # Ended ones are in the store alone, and it has all of them once it has caught up.
-        await self._desk.deck.journal.wait_durable()
+        await self._check_saved(job)
         found = await attempts_of(self._desk.store, job.id, request.task)
         return pb.AttemptsResponse(attempts=[attempt_message(self._desk, job, attempt) for attempt in found])
 
@@ -219,10 +219,30 @@ class JobEndpoint(JobService):
         check_in_subtree(job.spec.name)
         return job
 
-    async def _after_commit(self, answer: Answer) -> Answer:
-        """The book is ahead of the store: an answer made of it waits until the store has caught up."""
-        await self._desk.deck.journal.wait_durable()
-        return answer
+    async def _hide_unsaved_ends(self, jobs: Sequence[pb.Job]) -> None:
+        """Waits until the store knows what memory knows of jobs.
+
+        While the store takes no changes, jobs can be read, and an end that it does not know is not shown yet: after a crash
+        it would not have happened.
+        """
+        journal = self._desk.deck.journal
+        if not await journal.wait_readable():
+            return
+        unsaved = journal.unsaved_jobs()
+        for job in jobs:
+            if job.id in unsaved and job.ended_ms:
+                job.state, job.ended_ms, job.ending = JobState.RUNNING, 0, None
+
+    async def _check_saved(self, job: Job) -> None:
+        """Waits as above. What is told of single tasks has no earlier form to show, so it is refused with the reason."""
+        journal = self._desk.deck.journal
+        if (trouble := await journal.wait_readable()) and job.id in journal.unsaved_jobs():
+            raise Retry(
+                "iris.store_full",
+                f"The state of {job.spec.name} is not in the store, which takes no changes: {trouble}",
+                hint="Free space on the controller's disk.",
+                after=_STORE_AGAIN,
+            )
 
     def _has_no_attempt(self, job: Job, index: int) -> bool:
         tasks = self._book.tasks.get(job.id, [])

@@ -72,7 +72,7 @@ class ControllerServices:
         self.watchers.look(self.reason)
 
     def refresh_metrics(self) -> None:
-        """Brings the gauges up to date, for somebody who asks for them."""
+        """Brings the gauges up to date. It costs time for each waiting job."""
         book = self.deck.book
         found = (self.reason(job) for job in book.waiting())
         self.deck.meters.look(book, (reason.code for reason in found if reason is not None))

@@ -9,6 +9,9 @@ from neorion.iris.serve.authorization import check_is_worker, joining_worker_id
 from neorion.iris.serve.services import ControllerServices
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
 
 # A worker sends one; each costs a write to a file.
 CHUNKS_MAX = 256
@@ -57,6 +60,9 @@ class WorkerEndpoint(WorkerService):
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
         check_is_worker(request.worker)
+        unproven = [seen.attempt for seen in request.seen if not self._proven(request.worker, seen)]
+        if unproven:
+            request.seen = [seen for seen in request.seen if seen.attempt not in unproven]
         # Logs first: when a job has ended, what it wrote is all there.
         for seen in request.seen:
             if seen.log is not None:
@@ -67,7 +73,7 @@ class WorkerEndpoint(WorkerService):
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
             await self._desk.deck.journal.wait_durable()
-        return pb.ReportResponse(forget=unknown)
+        return pb.ReportResponse(forget=[*unknown, *unproven])
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
         check_is_worker(request.worker)
@@ -80,9 +86,18 @@ class WorkerEndpoint(WorkerService):
         kept = {chunk.attempt: self._keep(request.worker, chunk) for chunk in request.chunks}
         return pb.PushLogsResponse(kept=kept)
 
+    def _proven(self, worker: str, said: pb.Seen | pb.LogChunk) -> bool:
+        """Checks the key of the attempt. A task that finds its worker's token does not have it."""
+        proven = self._desk.badges.check_report(AttemptId(said.attempt), said.report_key)
+        if not proven:
+            log.warning(
+                "refused a report without the attempt's key", worker=worker, attempt=said.attempt[:80]
+            )
+        return proven
+
     def _keep(self, worker: str, chunk: pb.LogChunk) -> int:
         attempt = self._book.attempts.get(AttemptId(chunk.attempt))
-        if attempt is None or attempt.worker != worker:
+        if attempt is None or attempt.worker != worker or not self._proven(worker, chunk):
             # Nobody will read it: the worker may forget it.
             return chunk.offset + len(chunk.text)
         return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text, gap=chunk.gap)

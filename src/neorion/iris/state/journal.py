@@ -44,6 +44,18 @@ class Journal(WriteBehind[_Batch]):
         super().__init__(store, clock, rng, _Batch)
         # Told how long each commit took.
         self.committed: Callable[[float], None] = lambda _seconds: None
+        # The batch on its way to the store.
+        self._writing = _Batch()
+
+    def unsaved_jobs(self) -> set[str]:
+        """Jobs of which memory knows more than the store."""
+        batches = (self._batch, self._writing)
+        return {
+            key.partition("/")[0]
+            for batch in batches
+            for table, key in batch.rows
+            if table in ("job", "task", "attempt")
+        }
 
     def note(self, table: str, key: str, record: Record | bytes | None) -> None:
         """`None` deletes."""
@@ -57,7 +69,9 @@ class Journal(WriteBehind[_Batch]):
 
     async def _commit(self, batch: _Batch) -> None:
         began = self._clock.monotonic()
+        self._writing = batch
         await super()._commit(batch)
+        self._writing = _Batch()
         self.committed(self._clock.monotonic() - began)
 
 

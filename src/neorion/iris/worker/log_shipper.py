@@ -1,6 +1,7 @@
 """What attempts write, on its way to the controller while they run, and the rest of it when they have ended."""
 
 import os
+from collections.abc import Callable
 from pathlib import PurePath
 
 from neorion.iris.model import AttemptId
@@ -19,10 +20,14 @@ _FULL_PAUSE = Duration.of(seconds=5)
 class LogShipper:
     """Sends the new part of every log that grew. The controller says how far it has kept each."""
 
-    def __init__(self, runtime: Runtime, calls: WorkerServiceClient, clock: Clock) -> None:
+    def __init__(
+        self, runtime: Runtime, calls: WorkerServiceClient, clock: Clock, key: Callable[[AttemptId], str]
+    ) -> None:
+        """`key` is the key by which the controller takes what is said about an attempt."""
         self._runtime = runtime
         self._calls = calls
         self._clock = clock
+        self._key = key
         self._kept: dict[AttemptId, int] = {}
         self._live: dict[AttemptId, None] = {}
 
@@ -70,7 +75,10 @@ class LogShipper:
         # Asked after reading: what is dropped in between was perhaps not read as it was.
         while text and (start := self._runtime.kept_from(attempt)) > offset:
             offset, text = start, _read(self._runtime.log(attempt), start)
-        return pb.LogChunk(attempt=attempt, offset=offset, text=text, gap=offset > kept) if text else None
+        if not text:
+            return None
+        key = self._key(attempt)
+        return pb.LogChunk(attempt=attempt, offset=offset, text=text, gap=offset > kept, report_key=key)
 
 
 def _read(path: PurePath, offset: int) -> bytes:

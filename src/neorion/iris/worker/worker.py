@@ -8,17 +8,18 @@ from pathlib import Path
 
 import anyio
 
-from neorion.iris.model import AttemptId, Digest, wire
+from neorion.iris.model import AttemptId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import JobServiceClient, WorkerServiceClient
-from neorion.iris.model.spec import FunctionCall
-from neorion.iris.ports import AttemptExit, AttemptSpec, AttemptStatus, ExitKind, Phase, Runtime
+from neorion.iris.ports import AttemptExit, AttemptStatus, ExitKind, Phase, Runtime
 from neorion.iris.worker import blob_transfer
+from neorion.iris.worker.attempt_spec import attempt_spec
 from neorion.iris.worker.blob_cache import BlobCache
 from neorion.iris.worker.deferred_starts import DISK_FULL_CODES, DeferredStarts
 from neorion.iris.worker.history import AttemptHistory
 from neorion.iris.worker.identity import Identity, read_text, write_text
 from neorion.iris.worker.log_shipper import LogShipper
+from neorion.iris.worker.report_keys import ReportKeys
 from neorion.iris.worker.usage_monitor import UsageMonitor
 from neorion.keel.base import (
     Conflict,
@@ -61,7 +62,6 @@ class WorkerDaemon:
         self._channel = channel
         self._calls = channel.client(WorkerServiceClient)
         self._jobs = channel.client(JobServiceClient)
-        self._address = channel.address
         self._runtime = runtime
         self._clock = clock
         self._rng = rng
@@ -69,7 +69,9 @@ class WorkerDaemon:
         self._badge = folder / "worker.badge"
         self._boot = folder / "boot"
         self._cache = BlobCache(folder / "blobs", lambda digest: blob_transfer.fetch(self._jobs, digest))
-        self._logs = LogShipper(runtime, self._calls, clock)
+        # What the controller gave with each order; a report is taken with its attempt's key alone.
+        self._keys = ReportKeys(folder / "report.keys")
+        self._logs = LogShipper(runtime, self._calls, clock, self._keys.get)
         self._lookout = UsageMonitor(runtime, clock)
         # What the runtime said, then what of it is ready to be sent.
         self._news: dict[AttemptId, AttemptStatus] = {}
@@ -90,20 +92,21 @@ class WorkerDaemon:
         # that must not come back to it.
         same = read_text(self._boot) == self._runtime.boot
         self.id = (identity.worker or read_text(self._name)) if same else ""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._watch)
-            failures = 0
-            while True:
-                began = self._clock.monotonic()
-                try:
-                    await self._session(identity)
-                except* Error as errors:
-                    # A session that lasted starts with a clean record.
-                    lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
-                    failures = 1 if lasted else failures + 1
-                    wait = _RECONNECT.wait(failures, self._rng)
-                    self._tell(str(only_error(errors)))
-                    await self._clock.sleep(wait)
+        with self._keys:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._watch)
+                failures = 0
+                while True:
+                    began = self._clock.monotonic()
+                    try:
+                        await self._session(identity)
+                    except* Error as errors:
+                        # A session that lasted starts with a clean record.
+                        lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
+                        failures = 1 if lasted else failures + 1
+                        wait = _RECONNECT.wait(failures, self._rng)
+                        self._tell(str(only_error(errors)))
+                        await self._clock.sleep(wait)
 
     def _tell(self, why: str) -> None:
         """Once for each reason, until the controller is back: it may be away for weeks."""
@@ -134,6 +137,11 @@ class WorkerDaemon:
                 worker=self.id,
             )
         )
+        if joined.worker == self.id and any(one not in self._keys for one in joined.begun):
+            # It could prove nothing about them, so it is another worker: the controller will give them up.
+            log.warning("the keys of attempts are gone; joining as a new worker", worker=self.id)
+            self.id = ""
+            raise Retry("iris.no_report_key", "The keys of this worker's attempts are gone.")
         if joined.worker != self.id:
             await self._begin_anew(joined)
         self._channel.show(joined.token or None)
@@ -149,6 +157,7 @@ class WorkerDaemon:
         known = {one.attempt for one in seen}
         gone = AttemptExit(ExitKind.LOST, message="its worker has forgotten it")
         begun = [AttemptId(attempt) for attempt in joined.begun]
+        self._keys.keep_only(known.union(begun))
         self._hear(AttemptStatus(attempt, Phase.ENDED, gone) for attempt in begun if attempt not in known)
         async with anyio.create_task_group() as group:
             group.start_soon(self._obey)
@@ -178,6 +187,7 @@ class WorkerDaemon:
         write_text(self._badge, joined.token)
         write_text(self._name, joined.worker)
         write_text(self._boot, self._runtime.boot)
+        self._keys.keep_only(())
         self.id = joined.worker
 
     async def _obey(self) -> None:
@@ -288,6 +298,7 @@ class WorkerDaemon:
                 self._logs.forget(seen.attempt)
                 self._lookout.forget(seen.attempt)
                 self._cache.let_go(seen.attempt)
+                self._keys.forget(seen.attempt)
             elif seen.attempt in unknown:
                 self._unbegun.take(seen.attempt)
                 await self._kill(seen.attempt)
@@ -307,6 +318,7 @@ class WorkerDaemon:
         attempt = AttemptId(start.attempt)
         if self._history.settled(attempt):
             return
+        self._keys.put(attempt, start.report_key)
         with self._history.start(attempt):
             await self._start_once(attempt, start)
         if self._history.settled(attempt):
@@ -315,7 +327,7 @@ class WorkerDaemon:
     async def _start_once(self, attempt: AttemptId, start: pb.Start) -> None:
         since = self._unbegun.take(attempt)
         try:
-            order = await self._order(attempt, start)
+            order = await attempt_spec(start, self._cache, self._channel)
             if self._history.ended(attempt):
                 # Reported again: an end that the runtime does not know is lost when a session breaks.
                 self._hear(self._history.unsettled(attempt))
@@ -353,28 +365,8 @@ class WorkerDaemon:
                 ]
             )
 
-    async def _order(self, attempt: AttemptId, start: pb.Start) -> AttemptSpec:
-        self._cache.keep((Digest(blob.digest), blob.body) for blob in start.blobs)
-        entry = wire.entry(start.entry)
-        environment = wire.environment(start.environment)
-        return AttemptSpec(
-            attempt=attempt,
-            entry=entry,
-            environment=environment,
-            # Where tasks find the controller: as this worker does.
-            variables=tuple(sorted((start.variables | {"IRIS_CONTROLLER": self._address}).items())),
-            resources=wire.resources(start.resources),
-            bundle=await self._cache.path(environment.bundle, attempt) if environment.bundle else None,
-            function=await self._cache.path(entry.function, attempt)
-            if isinstance(entry, FunctionCall)
-            else None,
-            input=await self._cache.path(wire.digest(start.input), attempt) if start.input else None,
-            pool=start.pool,
-            run_limit=Duration(start.run_limit_ms * 1_000_000) if start.run_limit_ms else None,
-        )
-
     async def _message(self, seen: AttemptStatus) -> pb.Seen:
-        message = pb.Seen(attempt=seen.attempt, phase=seen.phase)
+        message = pb.Seen(attempt=seen.attempt, phase=seen.phase, report_key=self._keys.get(seen.attempt))
         if seen.end is not None:
             message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
             message.log = await self._logs.rest(self.id, seen.attempt)

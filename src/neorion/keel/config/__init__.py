@@ -4,8 +4,10 @@ Owns PyYAML's reading half and pydantic. Knows no model of its own: systems brin
 Loads pydantic: command lines import this room inside the commands that read a file.
 """
 
+from neorion.keel.config.erase_env import erase_from_environment
 from neorion.keel.config.loading import InvalidConfig, load, loads
 from neorion.keel.config.model import DurationField, Model, NameField, Problem, QuantityField
+from neorion.keel.config.private_folder import make_private
 from neorion.keel.config.schema import json_schema
 from neorion.keel.config.secret import SecretValue
 from neorion.keel.config.secret_file import SecretFile, write_secret
@@ -19,8 +21,10 @@ __all__ = [
     "QuantityField",
     "SecretFile",
     "SecretValue",
+    "erase_from_environment",
     "json_schema",
     "load",
     "loads",
+    "make_private",
     "write_secret",
 ]

@@ -2,27 +2,44 @@
 
 import os
 from pathlib import Path
+from typing import Final
 
 from neorion.keel.clock import Ids
 
+_DIGEST: Final = "sha256:"
+
 
 class SecretFile:
-    """A secret that stays the same after a restart. A file without content counts as none and is generated again."""
+    """A secret that stays the same after a restart. A file without content counts as none and is generated again.
 
-    def __init__(self, path: Path, ids: Ids) -> None:
+    `prefix` stands before the secret in the file and is no part of it. It is the digest of a server's certificate, by
+    which readers of the file know the server.
+    """
+
+    def __init__(self, path: Path, ids: Ids, prefix: str = "") -> None:
         self._path = path
         self._ids = ids
-        self._value = path.read_text().strip() if path.exists() else ""
+        self._prefix = f"{prefix}:" if prefix else ""
+        kept = path.read_text().strip() if path.exists() else ""
+        # Generated secrets have no colon.
+        self._value = kept.rpartition(":")[2] if kept.startswith(_DIGEST) else kept
         if not self._value:
             self.renew()
+        elif kept != self.text:
+            write_secret(path, self.text)
 
     @property
     def value(self) -> str:
         return self._value
 
+    @property
+    def text(self) -> str:
+        """The content of the file."""
+        return self._prefix + self._value
+
     def renew(self) -> None:
         fresh = self._ids.secret()
-        write_secret(self._path, fresh)
+        write_secret(self._path, self._prefix + fresh)
         self._value = fresh
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from neorion.keel.rpc.http_routes import Handler, Request, Response, Route, json_response
     from neorion.keel.rpc.limits import RequestLimits
     from neorion.keel.rpc.memory import MemoryTransport
+    from neorion.keel.rpc.own_certificate import pin_of, self_signed
+    from neorion.keel.rpc.pin import PinnedToken, check_proof
     from neorion.keel.rpc.server import Server, serve
     from neorion.keel.rpc.service import RpcService
     from neorion.keel.rpc.tls import ClientTls, ServerTls
@@ -37,6 +39,7 @@ __all__ = [
     "ClientTls",
     "Handler",
     "MemoryTransport",
+    "PinnedToken",
     "Principal",
     "Request",
     "RequestLimits",
@@ -47,10 +50,13 @@ __all__ = [
     "ServerTls",
     "TokenAuthenticator",
     "caller",
+    "check_proof",
     "connect",
     "http_transport",
     "json_response",
+    "pin_of",
     "remaining",
+    "self_signed",
     "serve",
 ]
 
@@ -64,6 +70,8 @@ __getattr__ = lazy_exports(
         "limits": ("RequestLimits",),
         "memory": ("MemoryTransport",),
         "http_routes": ("Handler", "Request", "Response", "Route", "json_response"),
+        "pin": ("PinnedToken", "check_proof"),
+        "own_certificate": ("pin_of", "self_signed"),
         "server": ("Server", "serve"),
         "service": ("RpcService",),
         "tls": ("ClientTls", "ServerTls"),

@@ -18,8 +18,10 @@ from neorion.keel.rpc.asgi import Receive, Scope, Send
 from neorion.keel.rpc.auth import ANYONE, KNOWN, AnonymousFallback, Authenticator, Principal, is_local_name
 from neorion.keel.rpc.call_context import CallContext
 from neorion.keel.rpc.http_routes import Request, Route
+from neorion.keel.rpc.idle_connections import KnownPeers
 from neorion.keel.rpc.limits import RequestLimits
 from neorion.keel.rpc.method import STREAM_TYPES, UNARY_TYPES, Method
+from neorion.keel.rpc.pin import PinnedToken
 from neorion.keel.telemetry import correlated
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class AsgiApp:
         for route in routes:
             self._routes.setdefault(route.path, {})[route.method] = route
         self._admission = Admission(self.limits)
+        self.known_peers = KnownPeers()
         self._left = anyio.Event()
         self.draining = False
 
@@ -195,12 +198,15 @@ class AsgiApp:
                 hint="Give the client a token; over HTTP that is the header Authorization: Bearer TOKEN.",
             )
         # An empty token is never right, whatever the authenticator was given.
-        shown = token.decode("latin-1").strip()
+        # The pin before a token is for its owner: a tool that sends both is understood.
+        shown = PinnedToken.parse(token.decode("latin-1").strip()).token
         principal = await authenticator.authenticate(shown) if shown else None
         if principal is None:
             raise Unauthenticated(
                 "rpc.bad_token", "The server does not know this token.", hint="Get a new token."
             )
+        if (peer := exchange.scope.get("client")) is not None:
+            self.known_peers.add(str(peer[0]), int(peer[1]))
         return principal
 
     async def _refuse(self, exchange: CallContext, error: Error) -> None:

@@ -19,6 +19,7 @@ from neorion.keel.clock import Ids
 from neorion.keel.http.client import HttpTransport, Transport
 from neorion.keel.http.proxies import proxy_from
 from neorion.keel.rpc.connect_client import ConnectCaller
+from neorion.keel.rpc.pin import PinnedToken, pinned_context
 from neorion.keel.rpc.port import Caller
 from neorion.keel.rpc.tls import ClientTls
 
@@ -34,8 +35,10 @@ _TIMEOUT: Final = Duration.of(seconds=30)
 class Channel:
     """What generated clients need to reach one server."""
 
-    def __init__(self, address: str, transport: Transport, caller: ConnectCaller) -> None:
+    def __init__(self, address: str, transport: Transport, caller: ConnectCaller, pin: str = "") -> None:
+        """`pin` is the server's, if it is known."""
         self.address = address
+        self._pin = pin
         self._transport = transport
         self._caller = caller
 
@@ -45,6 +48,10 @@ class Channel:
     def show(self, token: str | None) -> None:
         """From now on calls carry this token; None is the one that the channel was made with."""
         self._caller.show(token)
+
+    def pinned(self, token: str) -> str:
+        """The token with this server's pin, for another client of the same server."""
+        return str(PinnedToken(self._pin, token))
 
     async def __aenter__(self) -> Self:
         return self
@@ -70,6 +77,9 @@ def connect(
 ) -> Channel:
     """A channel to `address`: "controller:7000", "https://10.0.0.7:7000". Connects at the first call.
 
+    A token with a pin is for the server of that pin: the channel speaks TLS with it whatever the scheme says, and sends
+    nothing to any other server.
+
     `timeout` bounds unary calls that do not bring their own `timeout_ms`; streams end when they end.
     """
     found = _ADDRESS.fullmatch(address)
@@ -79,23 +89,28 @@ def connect(
             f'"{address[:100]}" is not a valid address.',
             hint='Write "host:port" or "https://host:port".',
         )
+    pin, token = PinnedToken.parse(token)
     if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
         raise Invalid("rpc.token", "A token is one word of printable ASCII.", hint="Check how it was read.")
-    scheme = found[1] or ("http" if tls is None else "https")
+    scheme = "https" if pin else found[1] or ("http" if tls is None else "https")
     url = f"{scheme}://{found[2]}"
-    transport = transport or http_transport(url, tls)
-    return Channel(url, transport, ConnectCaller(transport, url, ids, token, timeout))
+    transport = transport or http_transport(url, tls, pin=pin)
+    return Channel(url, transport, ConnectCaller(transport, url, ids, token, timeout), pin)
 
 
-def http_transport(server: str, tls: ClientTls | None = None, *, direct: bool = False) -> HttpTransport:
+def http_transport(
+    server: str, tls: ClientTls | None = None, *, direct: bool = False, pin: str = ""
+) -> HttpTransport:
     """Connections to a server, also for plain HTTP to servers of others. Close it with `aclose`.
 
-    `direct` passes every proxy by, for services on the machine itself, e.g. the metadata of its cloud.
+    `direct` passes every proxy by, for services on the machine itself, e.g. the metadata of its cloud. `pin` is that of the
+    server's certificate.
     """
     proxy = "" if direct else _proxy(os.environ, server)
     secure = server.startswith("https:")
     # Files that are named are checked at once, even where the server does not speak TLS.
-    return HttpTransport(server, tls_context(tls or ClientTls()) if secure or tls else None, proxy)
+    context = tls_context(tls or ClientTls()) if tls or (secure and not pin) else None
+    return HttpTransport(server, pinned_context(pin, context) if pin else context, proxy)
 
 
 def tls_context(files: ClientTls) -> ssl.SSLContext:

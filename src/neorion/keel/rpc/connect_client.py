@@ -20,6 +20,7 @@ from neorion.keel.http.dialer import DialError
 from neorion.keel.http.message import ProtocolError
 from neorion.keel.rpc import wire
 from neorion.keel.rpc.call_context import RequestId
+from neorion.keel.rpc.pin import PinMismatch
 from neorion.keel.telemetry import current as current_correlation
 
 T = TypeVar("T", bound=Message)
@@ -188,7 +189,7 @@ class ConnectCaller:
 
     def _unreachable(self, cause: Exception) -> Retry | Unauthenticated:
         if _is_about_certificates(cause):
-            return self._untrusted()
+            return self._untrusted(cause)
         return Retry(
             "rpc.unreachable",
             "The server cannot be reached.",
@@ -197,14 +198,24 @@ class ConnectCaller:
 
     def _broken(self, cause: Exception) -> Retry | Unauthenticated:
         if _is_about_certificates(cause):
-            return self._untrusted()
+            return self._untrusted(cause)
         hint = f"Whether {self._address} did the work is unknown: look before trying again."
         if self._address.startswith("https:"):
             # A server refuses a client's certificate only after the handshake, by hanging up.
             hint += " If it never works, check the client certificate."
+        else:
+            # A server of TLS hangs up on plain HTTP.
+            hint += " If it never works, use https://, or a token with the server's pin."
         return Retry("rpc.broken", "The connection broke before the answer.", hint=hint)
 
-    def _untrusted(self) -> Unauthenticated:
+    def _untrusted(self, cause: Exception) -> Retry | Unauthenticated:
+        if isinstance(cause, PinMismatch):
+            # Members of a cluster wait until the right server is back.
+            return Retry(
+                "rpc.pin",
+                f"The server at {self._address} is not the one that the token is for. Nothing was sent to it.",
+                hint="Check the address, or get a new token if the server has a new key.",
+            )
         return Unauthenticated(
             "rpc.tls",
             "The two sides do not trust each other's certificates.",

@@ -15,6 +15,7 @@ from anyio.abc import TaskStatus
 from neorion.keel.base import Conflict, Duration, Invalid, Terminal
 from neorion.keel.rpc.app import AsgiApp
 from neorion.keel.rpc.descriptors import connections_allowed
+from neorion.keel.rpc.idle_connections import keep_room
 from neorion.keel.rpc.tls import ServerTls
 
 # Connections the kernel holds for us while the loop is busy; it cuts this to its own maximum.
@@ -83,6 +84,8 @@ async def serve(
 
         async with anyio.create_task_group() as tasks:
             await tasks.start(run)
+            if app.authenticator is not None:
+                tasks.start_soon(keep_room, chosen, connections, app.known_peers)
             try:
                 yield Server(address, chosen, tls is not None)
             except Exception as error:  # noqa: BLE001 -- raised below, outside of the task group's wrapping
@@ -94,6 +97,7 @@ async def serve(
                     with anyio.move_on_after(app.limits.header_time.seconds + _STOP_S):
                         await stopped.wait()
                 running.cancel()
+                tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
 

@@ -41,6 +41,12 @@ class WriteBehind(Generic[B]):
         self._dirty = asyncio.Event()
         self._trouble = ""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._readers: list[tuple[int, asyncio.Future[str]]] = []
+
+    @property
+    def trouble(self) -> str:
+        """The reason why the store takes no changes at present; empty if it takes them."""
+        return self._trouble
 
     @property
     def version(self) -> int:
@@ -54,6 +60,14 @@ class WriteBehind(Generic[B]):
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((self._noted, done))
         await done
+
+    async def wait_readable(self) -> str:
+        """As `wait_durable`, but returns at once with the trouble while the store takes no changes."""
+        if self._written >= self._noted or self._trouble:
+            return self._trouble if self._written < self._noted else ""
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._readers.append((self._noted, done))
+        return await done
 
     async def run(self) -> None:
         """Writes what is noted, all of it at once, while the next changes gather."""
@@ -79,6 +93,10 @@ class WriteBehind(Generic[B]):
             if error.sentence != self._trouble:
                 self._trouble = error.sentence
                 log.warning("the store takes no changes", why=error.sentence, hint=error.hint)
+            for _, reader in self._readers:
+                if not reader.done():
+                    reader.set_result(self._trouble)
+            self._readers.clear()
             raise
 
     def _changed(self) -> None:
@@ -91,3 +109,8 @@ class WriteBehind(Generic[B]):
         for done in ready:
             if not done.done():
                 done.set_result(None)
+        readers = [done for noted, done in self._readers if noted <= goal]
+        self._readers = [(noted, done) for noted, done in self._readers if noted > goal]
+        for reader in readers:
+            if not reader.done():
+                reader.set_result("")

@@ -56,6 +56,7 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     from neorion.navarch.adapters.probes.host import HostPaths, HostProbe  # noqa: PLC0415 -- as above
     from neorion.navarch.adapters.probes.spot_notice import SERVICES, SpotNoticeProbe  # noqa: PLC0415 -- as above
     from neorion.navarch.agent import Agent, AgentState, HostIdentity  # noqa: PLC0415 -- as above
+    from neorion.navarch.client.async_client import local_token  # noqa: PLC0415 -- as above
     from neorion.navarch.ports import Probe  # noqa: PLC0415 -- as above
 
     setup(LogFormat(options["log"]))
@@ -80,7 +81,8 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
     async def main(crew: Supervisor) -> None:
         async def speak() -> None:
             memory = AgentState.kept_in(options["state"], ids)
-            token = out.env.get("NAVARCH_AUTH_TOKEN") or None
+            given = out.env.get("NAVARCH_AUTH_TOKEN") or None
+            token = local_token(options["server"], given, out.env) if given else None
             try:
                 await Agent(who, probe, dial, clock, ids, system_rng()).run(token, memory)
             except Unauthenticated as error:

@@ -34,7 +34,7 @@ def outfitter(file: ConfigFile, specs: Mapping[str, PoolSpec], folder: Path) -> 
 
 def reachable(file: ConfigFile) -> str:
     """Where agents reach it, as far as the file tells; a wildcard is no place to go to."""
-    scheme = "https" if file.server.tls_cert else "http"
+    scheme = "http" if file.server.tls == "none" else "https"
     given = file.server.external_address
     if given:
         return given if "://" in given else f"{scheme}://{given}"

@@ -10,7 +10,16 @@ import anyio
 from neorion.capacity.prices import PriceBook
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
-from neorion.keel.rpc import ANYONE, AsgiApp, Request, RequestLimits, Response, Route, RpcService
+from neorion.keel.rpc import (
+    ANYONE,
+    AsgiApp,
+    PinnedToken,
+    Request,
+    RequestLimits,
+    Response,
+    Route,
+    RpcService,
+)
 from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
 from neorion.keel.run.loop import ignore_ticks
 from neorion.keel.store import Store, migrations_in
@@ -64,8 +73,9 @@ class ControlPlaneSettings:
     autoscale: Duration = field(default=Duration.of(seconds=30))
     health_check: Duration = field(default=Duration.of(seconds=60))
     rhythm: LoopIntervals = LoopIntervals()
-    # Where agents reach it.
+    # Where agents reach it, and what proves that it is the right server.
     address: str = ""
+    pin: str = ""
     # By provider.
     prices: Mapping[str, PriceBook] = field(default_factory=dict[str, PriceBook])
 
@@ -104,7 +114,7 @@ async def build(
         keys = NodeTokenAuthenticator(
             fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token
         )
-        fleet.deck.node_token = keys.token_of
+        fleet.deck.node_token = lambda node: str(PinnedToken(settings.pin, keys.token_of(node)))
         app = AsgiApp(
             _services(fleet, orders, sweep, keys, settings.health_check),
             _routes(fleet, parts.metrics),

@@ -13,7 +13,7 @@ from neorion.keel.base import Invalid
 from neorion.keel.cli.kit import require_extra
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.config import SecretValue
-from neorion.keel.rpc import http_transport
+from neorion.keel.rpc import PinnedToken, check_proof, http_transport
 from neorion.keel.run import Supervisor
 from neorion.navarch.adapters.config_file import ConfigFile
 from neorion.navarch.adapters.config_file.schedulers import Iris, Kubernetes, WebhookModel
@@ -116,8 +116,11 @@ async def _iris(
             f"The token for Iris is not in {section.token_env}.",
             hint=f"set {section.token_env}, or remove token_env",
         )
-    settings = IrisSettings(section.url, section.pool, SecretValue(token) if token else None)
-    transport = http_transport(section.url.rstrip("/"))
+    pin, secret = PinnedToken.parse(token)
+    check_proof(section.url, token)
+    settings = IrisSettings(section.url, section.pool, SecretValue(secret) if secret else None)
+    url = section.url.rstrip("/")
+    transport = http_transport(url.replace("http://", "https://", 1) if pin else url, pin=pin)
     try:
         yield IrisDemand(settings, transport, other, _gpus(specs[section.pool]))
     finally:

@@ -1,7 +1,7 @@
 """`navarch serve`: from a file to a control plane that answers."""
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,7 +11,16 @@ from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
 from neorion.keel.config import SecretFile, write_secret
-from neorion.keel.rpc import Channel, MemoryTransport, ServerTls, connect, serve
+from neorion.keel.rpc import (
+    Channel,
+    MemoryTransport,
+    PinnedToken,
+    ServerTls,
+    connect,
+    pin_of,
+    self_signed,
+    serve,
+)
 from neorion.keel.run import Supervisor
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
@@ -47,7 +56,10 @@ async def serving(
     host, port = file.server.place
     state = Path(file.server.state_dir or _state_dir(env)).expanduser()
     state.mkdir(parents=True, exist_ok=True)
-    token = _token(env, host, state / "operator.token", ids)
+    tls = _tls(file, folder, state)
+    pin = pin_of(tls) if tls else ""
+    given = _token(env, host, state / "operator.token", ids, pin)
+    token = PinnedToken.parse(given).token or ""
     specs = pool_specs(file)
     fakes = {
         name: fake(name, section, clock, rng)
@@ -58,10 +70,11 @@ async def serving(
     settings = ControlPlaneSettings(
         specs=specs,
         token=token,
-        join_token=env.get("NAVARCH_JOIN_TOKEN", ""),
+        join_token=PinnedToken.parse(env.get("NAVARCH_JOIN_TOKEN")).token or "",
         autoscale=file.server.autoscale_interval,
         health_check=file.server.health_check_interval,
         address=reachable(file),
+        pin=pin,
         prices={
             name: PriceBook(section.kind(name), section.prices) for name, section in file.providers.items()
         },
@@ -69,7 +82,7 @@ async def serving(
     async with AsyncExitStack() as stack:
         providers |= await open_clouds(file.providers, ProviderContext(specs, env, folder, clock, stack))
         where = file.server.store or state / "navarch.db"
-        door = ListenAddress(host, port, _tls(file, folder))
+        door = ListenAddress(host, port, tls)
         own = await stack.enter_async_context(acquire_leadership(where, door, clock, ids))
         judge = await stack.enter_async_context(SubprocessPolicyEngine(policies_of(specs, folder, env)))
         around = await stack.enter_async_context(schedulers(file, specs, env, ClockAndRng(clock, rng)))
@@ -85,15 +98,17 @@ async def serving(
         # Last, so that it ends first: the agents in it must not speak into a transport that is gone.
         crew = await stack.enter_async_context(Supervisor())
         stack.callback(crew.cancel)
-        _leave_token(env, server.port, token)
+        stack.enter_context(_token_left(env, server.port, str(PinnedToken(pin, token))))
         for one in fakes.values():
             crew.spawn("navarch.fake", lambda one=one: run_fake_agents(one, _dial(inner, ids), token, ids))
         yield RunningControlPlane(server.address, token, plane, fakes)
 
 
-def _tls(file: ConfigFile, folder: Path) -> ServerTls | None:
+def _tls(file: ConfigFile, folder: Path, state: Path) -> ServerTls | None:
     named = file.server
-    return ServerTls(folder / named.tls_cert, folder / named.tls_key) if named.tls_cert else None
+    if named.tls_cert:
+        return ServerTls(folder / named.tls_cert, folder / named.tls_key)
+    return self_signed(state / "tls") if named.tls == "own" else None
 
 
 def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function of a token
@@ -103,10 +118,9 @@ def _dial(transport: MemoryTransport, ids: Ids):  # noqa: ANN202 -- a function o
     return dial
 
 
-def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids) -> str:
-    """The operator's: from the environment, or made once for whoever works on this machine."""
-    given = env.get("NAVARCH_AUTH_TOKEN", "")
-    if given:
+def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids, pin: str = "") -> str:
+    """The operator's: from the environment, or generated once for this machine's user."""
+    if given := env.get("NAVARCH_AUTH_TOKEN", ""):
         return given
     local = host == "localhost" or (host.replace(".", "").replace(":", "").isalnum() and _is_loopback(host))
     if not local:
@@ -115,7 +129,7 @@ def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids) -> str:
             f"Nobody would be asked who they are on {host}.",
             hint="set NAVARCH_AUTH_TOKEN, or listen on 127.0.0.1",
         )
-    return SecretFile(path, ids).value
+    return SecretFile(path, ids, pin).value
 
 
 def _is_loopback(host: str) -> bool:
@@ -125,11 +139,16 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _leave_token(env: Mapping[str, str], port: int, token: str) -> None:
-    """For clients of the same user on this machine."""
+@contextmanager
+def _token_left(env: Mapping[str, str], port: int, token: str) -> Generator[None]:
+    """Keeps the token in a file for clients of the same user on this machine, while the server runs."""
     path = Path(token_file(env, port))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_secret(path, token)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _state_dir(env: Mapping[str, str]) -> str:

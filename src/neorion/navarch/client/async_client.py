@@ -1,13 +1,13 @@
 """The client for programs with an event loop."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import Channel, ClientTls, connect
+from neorion.keel.rpc import Channel, ClientTls, PinnedToken, connect
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_client import FleetServiceClient
 from neorion.navarch.model.tokens import token_file
@@ -25,7 +25,8 @@ class NavarchClient:
     @classmethod
     def remote(cls, address: str, *, token: str | None = None, tls: ClientTls | None = None) -> Self:
         """`address` with or without a scheme. Without a token: NAVARCH_AUTH_TOKEN, or the one left on this machine."""
-        return cls(connect(address, ids=SystemIds(), token=token or _token(address), tls=tls))
+        given = token or os.environ.get("NAVARCH_AUTH_TOKEN")
+        return cls(connect(address, ids=SystemIds(), token=local_token(address, given, os.environ), tls=tls))
 
     async def pools(self) -> Sequence[pb.Pool]:
         return (await self.calls.list_pools(pb.ListPoolsRequest())).pools
@@ -55,13 +56,20 @@ class NavarchClient:
         await self._channel.__aexit__(kind, error, trace)
 
 
-def _token(address: str) -> str | None:
-    if given := os.environ.get("NAVARCH_AUTH_TOKEN"):
-        return given
+def local_token(address: str, given: str | None, env: Mapping[str, str]) -> str | None:
+    """The given token, with the pin that a control plane left on this machine; without one, the token left here."""
+    found = _left_token(address, env)
+    if not given:
+        return found
+    pin, token = PinnedToken.parse(given)
+    return str(PinnedToken(pin or PinnedToken.parse(found).pin, token))
+
+
+def _left_token(address: str, env: Mapping[str, str]) -> str | None:
     host, _, port = address.rpartition("/")[2].rpartition(":")
     if host not in ("localhost", "127.0.0.1", "[::1]") or not port.isdecimal():
         return None
     try:
-        return Path(token_file(os.environ, int(port))).read_text().strip() or None
+        return Path(token_file(env, int(port))).read_text().strip() or None
     except OSError:
         return None

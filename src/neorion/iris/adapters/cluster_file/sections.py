@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -269,8 +269,15 @@ class Account(Model):
 
 
 class Auth(Model):
-    """Who may use the cluster. Without accounts only its administrator may."""
+    """Who may use the cluster. Without accounts only its administrator may.
 
+    Tasks run as the user of their worker. One user's task can read what the worker and other tasks can read.
+    """
+
+    isolation: Literal["none"] | None = Field(
+        default=None,
+        description="Write none where users who trust each other share the cluster. Their tasks run as one user of the machine.",
+    )
     users: dict[User, Account] = Field(default_factory=dict, description="Accounts by user name.")
     off_on_loopback: bool = Field(
         default=False,
@@ -278,6 +285,17 @@ class Auth(Model):
     )
 
     def problems(self) -> Iterable[Problem]:
+        if self.isolation is None and (
+            ordinary := [user for user, one in self.users.items() if not one.admin]
+        ):
+            sentence = (
+                f"Tasks of all users run as one user of the machine, so {ordinary[0]} could act as any other."
+            )
+            yield Problem(
+                ("users",),
+                sentence,
+                "Write isolation: none if they trust each other, or give each a cluster.",
+            )
         owners: dict[SecretValue, str] = {}
         for user, account in self.users.items():
             first = owners.setdefault(account.token, user)

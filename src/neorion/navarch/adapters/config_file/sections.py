@@ -39,7 +39,11 @@ class ServerModel(Model):
         default="", description="sqlite:///path or postgresql://…; a file in state_dir if nothing is said."
     )
     state_dir: str = Field(default="", description="Where files of its own go.")
-    tls_cert: str = Field(default="", description="A PEM file: its certificate, for TLS.")
+    tls: Literal["own", "none"] = Field(
+        default="own",
+        description="own: TLS with a generated key. none: plain HTTP, on a network that others protect.",
+    )
+    tls_cert: str = Field(default="", description="A PEM file: a certificate instead of the generated one.")
     tls_key: str = Field(default="", description="A PEM file: the key of its certificate.")
     kubernetes: Kubernetes | None = Field(
         default=None, description="The cluster of its nodes; {} for the one it runs in."
@@ -61,6 +65,8 @@ class ServerModel(Model):
             yield Problem(
                 ("tls_cert" if self.tls_cert else "tls_key",), '"tls_cert" and "tls_key" belong together.'
             )
+        if self.tls == "none" and self.tls_cert:
+            yield Problem(("tls",), '"tls: none" does not go with "tls_cert".', "Remove one.")
         for key in ("heartbeat_interval", "health_check_interval", "autoscale_interval"):
             if getattr(self, key) < Duration.of(ms=100):
                 yield Problem((key,), f'"{key}" is too short.', "100ms is the least.")

@@ -12,6 +12,8 @@ from neorion.iris.adapters.runtimes.process.protocol import StartRequest
 # As shells read them.
 NOT_FOUND = 127
 NOT_RUNNABLE = 126
+# A function ran, and the disk had no room for what it returned: "input/output error" in sysexits.h.
+NO_ROOM = 74
 
 _PATH = os.pathsep.join(
     (

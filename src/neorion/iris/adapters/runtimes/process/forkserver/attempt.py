@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
+from neorion.iris.adapters.runtimes.process.environ import NO_ROOM
 from neorion.iris.adapters.runtimes.process.forkserver.event_loop import Timer
 from neorion.iris.adapters.runtimes.process.layout import AttemptDir
 from neorion.iris.adapters.runtimes.process.protocol import AttemptReport, ExitInfo, StartRequest
@@ -100,9 +101,17 @@ def _verdict(attempt: AttemptProcess, place: AttemptDir, ending: ExitStatus) -> 
     if ending.signal:
         name = signal.strsignal(ending.signal) or "unknown"
         return ExitInfo(ExitKind.SIGNAL, ending.signal, f"Signal {ending.signal}: {name}.", result)
-    if attempt.job is not None and not attempt.job.argv and not result and not ending.code:
-        return ExitInfo(ExitKind.EXIT, NO_RESULT, "The process ended before its function returned.")
+    if attempt.job is not None and not attempt.job.argv and not result:
+        return _call_without_result(ending.code)
     return ExitInfo(ExitKind.EXIT, ending.code, "", result)
+
+
+def _call_without_result(code: int) -> ExitInfo:
+    if code == NO_ROOM:
+        return ExitInfo(ExitKind.NO_ROOM, code, "There was no room for its value on the disk of its worker.")
+    if not code:
+        return ExitInfo(ExitKind.EXIT, NO_RESULT, "The process ended before its function returned.")
+    return ExitInfo(ExitKind.EXIT, code)
 
 
 def _read_refusal(path: str) -> tuple[int, str]:

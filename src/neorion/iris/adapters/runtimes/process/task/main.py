@@ -6,6 +6,7 @@ Every line run here copies the pages that it touches, four microseconds each: th
 # ruff: noqa: PTH102, PTH123 -- see `files`: plain names, plain calls
 
 import atexit
+import errno
 import logging
 import os
 import pickle
@@ -14,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
@@ -23,7 +25,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from neorion.iris.adapters.runtimes.process import cgroups, environ, result_file, syscalls
-from neorion.iris.adapters.runtimes.process.environ import NOT_RUNNABLE, Built, TaskStartError
+from neorion.iris.adapters.runtimes.process.environ import NO_ROOM, NOT_RUNNABLE, Built, TaskStartError
 from neorion.iris.adapters.runtimes.process.forkserver import at_fork
 from neorion.iris.adapters.runtimes.process.layout import AttemptDir, RuntimeLayout
 from neorion.iris.adapters.runtimes.process.protocol import StartRequest, frame, jobs
@@ -32,6 +34,7 @@ from neorion.keel.base import Error
 _SIGCHLD = int(signal.SIGCHLD)
 _FDS_MAX = os.sysconf("SC_OPEN_MAX")
 _READ_BYTES = 1 << 16
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 # Whose frames stand between the start of a process and what the user wrote.
 _CALLERS = (__name__, "neorion.iris.model.map_task")
 
@@ -70,8 +73,8 @@ def run_attempt(one: PreparedTask, host: ForkServerInfo) -> NoReturn:
         code = _run_task(one, host)
     except TaskStartError as refusal:
         _refuse(one.place, refusal)
-    except BaseException:  # noqa: BLE001 -- the last line of defence of a process that must end here
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 -- the last line of defence of a process that must end here
+        _print_error(error)
     finally:
         _flush()
         os._exit(code)
@@ -253,7 +256,7 @@ def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[...,
         error = ending if code else None
     except BaseException as raised:  # noqa: BLE001 -- all of them are the caller's to see
         raised.__traceback__ = _strip_runner_frames(raised.__traceback__)
-        traceback.print_exception(raised)
+        _print_error(raised)
         code, error = 1, raised
     flush = result_file.worth_flushing(began)
     try:
@@ -262,10 +265,16 @@ def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[...,
         elif not result_file.write_value(place.result, value, flush=flush):
             sys.stderr.write(result_file.read_head(Path(place.result)).text)
             return 1
-    except OSError:
-        traceback.print_exc()
-        return 1
+    except OSError as failure:
+        _print_error(failure)
+        return NO_ROOM if failure.errno in _FULL else 1
     return code
+
+
+def _print_error(error: BaseException) -> None:
+    with suppress(OSError):
+        # The disk of the log may be full; the end of the task says so.
+        traceback.print_exception(error)
 
 
 def _strip_runner_frames(raised: TracebackType | None) -> TracebackType | None:
@@ -296,8 +305,9 @@ def _redirect(log: str) -> None:
 
 
 def _refuse(place: AttemptDir, refusal: TaskStartError) -> None:
-    sys.stderr.write(f"{refusal.sentence}\n")
-    with open(place.refusal, "wb") as file:
+    with suppress(OSError):
+        sys.stderr.write(f"{refusal.sentence}\n")
+    with suppress(OSError), open(place.refusal, "wb") as file:
         file.write(msgspec.msgpack.encode((refusal.code, refusal.sentence)))
 
 
