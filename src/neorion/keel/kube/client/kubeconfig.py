@@ -34,7 +34,7 @@ _DEPTH_MAX = 64
 # Aliases may repeat parts of a file. A small file could otherwise become as large as memory.
 _VALUES_MAX = 100_000
 # What PyYAML raises for dates, numbers and tags whose text does not fit their type.
-_SCALAR_ERRORS = (ValueError, TypeError, AttributeError, OverflowError)
+_SCALAR_ERRORS = (ValueError, TypeError, AttributeError, LookupError, OverflowError)
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
