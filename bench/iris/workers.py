@@ -3,9 +3,10 @@
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -71,7 +72,12 @@ class Fleet:
     """Workers that join, listen for orders and send heartbeats."""
 
     calls: WorkerServiceClient
-    beats: int = 0
+    # How long each heartbeat took.
+    took: list[float] = field(default_factory=list[float])
+
+    @property
+    def beats(self) -> int:
+        return len(self.took)
 
     async def live(self, number: int, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         asked = pb.JoinRequest(
@@ -83,8 +89,9 @@ class Fleet:
             task_status.started()
             while True:
                 await anyio.sleep(joined.renew_every_ms / 1000)
+                sent = time.monotonic()
                 await self.calls.report(pb.ReportRequest(worker=joined.worker))
-                self.beats += 1
+                self.took.append(time.monotonic() - sent)
 
     async def _listen(self, worker: str) -> None:
         async for _ in self.calls.orders(pb.OrdersRequest(worker=worker), timeout_ms=10**7):
