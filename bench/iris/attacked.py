@@ -36,7 +36,7 @@ async def measured(one: Controller, token: str, job: str) -> tuple[list[float], 
     worker = (one.folder / "worker.token").read_text()
     port = urlsplit(one.address).port
     async with connect(one.address, ids=SystemIds(), token=worker) as channel:
-        fleet = Fleet(channel.client(WorkerServiceClient))
+        fleet = Fleet(one.address, channel.client(WorkerServiceClient))
         async with anyio.create_task_group() as group:
             for number in range(WORKERS):
                 await group.start(fleet.live, number)

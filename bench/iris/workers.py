@@ -69,9 +69,10 @@ def controller() -> Generator[Controller]:
 
 @dataclass(slots=True)
 class Fleet:
-    """Workers that join, listen for orders and send heartbeats."""
+    """Workers that join, listen for orders and send heartbeats. A worker whose lease is lost raises an error."""
 
-    calls: WorkerServiceClient
+    address: str
+    join: WorkerServiceClient
     # How long each heartbeat took.
     took: list[float] = field(default_factory=list[float])
 
@@ -80,21 +81,26 @@ class Fleet:
         return len(self.took)
 
     async def live(self, number: int, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        asked = pb.JoinRequest(
-            slice=f"slice-{number}", host=f"host-{number}", total=pb.Resources(cpu_milli=1000)
+        total = pb.Resources(cpu_milli=1000)
+        joined = await self.join.join(
+            pb.JoinRequest(slice=f"slice-{number}", host=f"host-{number}", total=total)
         )
-        joined = await self.calls.join(asked)
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._listen, joined.worker)
+        # Each with its own token, and so with connections of its own.
+        async with (
+            connect(self.address, ids=SystemIds(), token=joined.token) as channel,
+            anyio.create_task_group() as group,
+        ):
+            calls = channel.client(WorkerServiceClient)
+            group.start_soon(self._listen, calls, joined.worker)
             task_status.started()
             while True:
                 await anyio.sleep(joined.renew_every_ms / 1000)
                 sent = time.monotonic()
-                await self.calls.report(pb.ReportRequest(worker=joined.worker))
+                await calls.report(pb.ReportRequest(worker=joined.worker))
                 self.took.append(time.monotonic() - sent)
 
-    async def _listen(self, worker: str) -> None:
-        async for _ in self.calls.orders(pb.OrdersRequest(worker=worker), timeout_ms=10**7):
+    async def _listen(self, calls: WorkerServiceClient, worker: str) -> None:
+        async for _ in calls.orders(pb.OrdersRequest(worker=worker), timeout_ms=10**7):
             pass
 
 
@@ -128,7 +134,7 @@ async def _heartbeats(one: Controller, count: int) -> list[float]:
     token = (one.folder / "worker.token").read_text()
     found: list[float] = []
     async with connect(one.address, ids=SystemIds(), token=token) as channel:
-        fleet = Fleet(channel.client(WorkerServiceClient))
+        fleet = Fleet(one.address, channel.client(WorkerServiceClient))
 
         def figures() -> tuple[float, int, int]:
             return cpu_s(one.pid), fleet.beats, one.written_bytes()

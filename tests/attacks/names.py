@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 from aiohttp import web
 
-from neorion.keel.base import Error
+from neorion.keel.base import Duration, Error
 from neorion.keel.clock import SystemClock
 from neorion.keel.http import dialer
 from neorion.keel.kube.client import ClusterConfig
@@ -21,8 +21,8 @@ from tests.keel.kube.stage import LeapClock, client_of, serving
 
 RESOLV = "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"
 CONNECT_S = 2.0
-# Seconds before an answer.
-DELAYS = {"good": 0.0, "missing": 0.0, "slow": 0.3, "flip": 0.0}
+# Before an answer.
+DELAYS = {"good": Duration(0), "missing": Duration(0), "slow": Duration.of(ms=300), "flip": Duration(0)}
 NXDOMAIN, NOERROR = 3, 0
 
 
@@ -37,7 +37,7 @@ class NameServer:
             async for query, sender in udp:
                 kind = query[13 : 13 + query[12]].decode()
                 if kind in DELAYS:
-                    await anyio.sleep(DELAYS[kind])
+                    await SystemClock().sleep(DELAYS[kind])
                     await udp.sendto(self._answer(kind, query), *sender)
 
     def _answer(self, kind: str, query: bytes) -> bytes:
