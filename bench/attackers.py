@@ -1,11 +1,11 @@
 """The process of strangers, and the figures of heartbeats beside them."""
 
+import asyncio
 import resource
 import statistics
-import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 
 from bench.kit import Report
 
@@ -13,17 +13,21 @@ from bench.kit import Report
 GOAL = 3.0
 
 
-@contextmanager
-def attacked(port: int, *login: str) -> Generator[None]:
+@asynccontextmanager
+async def attacked(port: int, *login: str) -> AsyncGenerator[None]:
     """All attacks stand while the block runs."""
     command = [sys.executable, "-m", "bench.strangers", str(port), *login]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline(), "the attack did not begin"
-            yield
-        finally:
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        assert await process.stdout.readline(), "the attack did not begin"
+        yield
+    finally:
+        with suppress(ProcessLookupError):
             process.terminate()
+        await process.wait()
 
 
 def raise_files() -> None:

@@ -18,8 +18,8 @@ HALF_OPEN_CONNECTIONS, HALF_OPEN_EACH = 2, 520
 BODIES = 500
 IDLE = 1_000
 POLLS = 1_000
-# The rest between two connections of one attacker, so that attackers do not take the processor that they want to deny.
-REST_S = 1.0
+# Between two connections or polls of one attacker. With less, the cost of new connections is all that is measured.
+REST_S = 5.0
 WAIT = "/neorion.iris.v1.JobService/Wait"
 
 Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -32,10 +32,18 @@ async def half_open(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
         pass
 
 
-async def silent_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"POST /health HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n")
-    while await reader.read(65_536):
-        pass
+def silent_body(token: str) -> Attack:
+    """Announces a body that never comes. Only who has a token is waited for."""
+    lines = [f"POST {WAIT} HTTP/1.1", "host: x", "content-type: application/proto", "content-length: 1000"]
+    lines += [f"authorization: Bearer {token}"] if token else []
+    request = "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+    async def announce(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(request)
+        while await reader.read(65_536):
+            pass
+
+    return announce
 
 
 async def idle(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
@@ -84,7 +92,7 @@ async def repeat(port: int, attack: Attack, begun: asyncio.Semaphore) -> None:
 async def main(port: int, login: list[str]) -> None:
     attacks: list[tuple[int, Attack]] = [
         (HALF_OPEN_CONNECTIONS, half_open),
-        (BODIES, silent_body),
+        (BODIES, silent_body(login[0] if login else "")),
         (IDLE, idle),
     ]
     if login:

@@ -34,6 +34,7 @@ def workers(one: Controller, token: str) -> Counter[str]:
 async def measured(one: Controller, token: str, job: str) -> tuple[list[float], list[float]]:
     """A worker whose lease is lost raises an error here."""
     worker = (one.folder / "worker.token").read_text()
+    quiet, beaten = list[float](), list[float]()
     port = urlsplit(one.address).port
     async with connect(one.address, ids=SystemIds(), token=worker) as channel:
         fleet = Fleet(one.address, channel.client(WorkerServiceClient))
@@ -44,7 +45,7 @@ async def measured(one: Controller, token: str, job: str) -> tuple[list[float], 
             fleet.took.clear()
             await anyio.sleep(SPAN_S)
             quiet = fleet.took.copy()
-            with attacked(port or 0, token, job):
+            async with attacked(port or 0, token, job):
                 fleet.took.clear()
                 await anyio.sleep(SPAN_S)
                 beaten = fleet.took.copy()

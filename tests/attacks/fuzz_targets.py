@@ -382,7 +382,7 @@ def _summed(body: bytes) -> bytes:
         return body
     changed = bytearray(body)
     for at in range(0, len(changed) - 511, 512):
-        if changed[at + 257 : at + 262] == b"ustar":
+        if changed.startswith(b"ustar", at + 257):
             changed[at + 148 : at + 156] = b" " * 8
             changed[at + 148 : at + 155] = b"%06o\0" % sum(changed[at : at + 512])
     return bytes(changed)

@@ -74,6 +74,7 @@ async def main() -> None:
     with tempfile.NamedTemporaryFile("w") as resolv:
         Path(resolv.name).write_text(RESOLV)
         await anyio.run_process(["mount", "--bind", resolv.name, "/etc/resolv.conf"])
+        found: dict[str, list[object]] = {}
         async with anyio.create_task_group() as tasks, serving(config_map) as server:
             tasks.start_soon(NameServer().serve)
             port = server.rpartition(":")[2]

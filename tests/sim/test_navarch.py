@@ -284,5 +284,7 @@ async def test_health_that_flaps_for_an_hour_costs_at_most_one_node(world: World
         await navarch.settled(2)
         assert len(navarch.cloud.bought) <= 3
         assert navarch.plane is not None
-        replaced = [one for one in navarch.plane.fleet.deck.book.repairs.values() if one.step is RepairStep.DONE]
+        replaced = [
+            one for one in navarch.plane.fleet.deck.book.repairs.values() if one.step is RepairStep.DONE
+        ]
         assert {one.node for one in replaced} <= {flapping.id}

@@ -238,8 +238,7 @@ def _parse(path: Path) -> _File:
 def _too_large(text: str) -> str:
     """The bound that a YAML text exceeds with all aliases written out, or nothing."""
     size = _Size()
-    events: Iterator[yaml.Event] = yaml.parse(text, _LOADER)  # pyright: ignore[reportUnknownMemberType] -- untyped
-    for event in events:
+    for event in _events(text):
         if isinstance(event, yaml.AliasEvent) and event.anchor in size.open_anchors():
             return "an alias stands inside of its own value"
         size.add(event)
@@ -248,6 +247,10 @@ def _too_large(text: str) -> str:
         if len(size.opened) > _DEPTH_MAX:
             return f"its values are nested more than {_DEPTH_MAX} deep"
     return ""
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    yield from yaml.parse(text, _LOADER)  # pyright: ignore[reportUnknownMemberType] -- untyped
 
 
 @dataclass(slots=True)
