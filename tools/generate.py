@@ -176,16 +176,29 @@ _USER_HEAD = """# What the user controller makes for a user, here one called ann
 
 
 def security() -> Made:
-    """The list of attacks and the markers of tests → a page of who is refused where."""
-    page = ROOT / "docs/reference/attacks.md"
-    text = _ATTACKS_HEAD + attacks.page(attacks.attacks(ROOT))
-    return Made({page: text.encode()}, {page} if page.exists() else set())
+    """The lists of attacks and faults, and the markers of tests → two pages of tables."""
+    found = {
+        ROOT / f"docs/reference/{catalog.marker}s.md": head
+        + attacks.page(attacks.entries(ROOT, catalog), catalog)
+        for catalog, head in ((attacks.ATTACKS, _ATTACKS_HEAD), (attacks.FAULTS, _FAULTS_HEAD))
+    }
+    return Made(
+        {page: text.encode() for page, text in found.items()}, {page for page in found if page.exists()}
+    )
 
 
 _ATTACKS_HEAD = """# Attacks
 
-What is known to be tried, what refuses it, and the tests that try it. The page is made from the markers of the tests and from
-`tests/attacks/attacks.yaml`. Who is trusted with what stands in [Security](../security.md).
+Known attacks, the guard against each, and the tests that carry it out. The page is generated from the markers of the tests
+and from `tests/attacks/attacks.yaml`. Who is trusted with what is described in [Security](../security.md). A number is the
+row of the list that the project was planned with; attacks without one were added later.
+
+"""
+
+_FAULTS_HEAD = """# Faults
+
+Known faults, what is expected, and the tests that inject them. The page is generated from the markers of the tests and from
+`tests/attacks/faults.yaml`.
 
 """
 

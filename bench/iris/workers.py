@@ -3,9 +3,10 @@
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
@@ -68,33 +69,39 @@ def controller() -> Generator[Controller]:
 
 @dataclass(slots=True)
 class Fleet:
-    """Workers that join, listen for orders and send heartbeats."""
+    """Workers that join, listen for orders and send heartbeats. A worker whose lease is lost raises an error."""
 
     address: str
-    calls: WorkerServiceClient
-    beats: int = 0
+    join: WorkerServiceClient
+    # How long each heartbeat took.
+    took: list[float] = field(default_factory=list[float])
+
+    @property
+    def beats(self) -> int:
+        return len(self.took)
 
     async def live(self, number: int, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        asked = pb.JoinRequest(
-            slice=f"slice-{number}", host=f"host-{number}", total=pb.Resources(cpu_milli=1000)
+        total = pb.Resources(cpu_milli=1000)
+        joined = await self.join.join(
+            pb.JoinRequest(slice=f"slice-{number}", host=f"host-{number}", total=total)
         )
-        joined = await self.calls.join(asked)
+        # Each with its own token, and so with connections of its own.
         async with (
             connect(self.address, ids=SystemIds(), token=joined.token) as channel,
             anyio.create_task_group() as group,
         ):
             calls = channel.client(WorkerServiceClient)
-            group.start_soon(_listen, calls, joined.worker)
+            group.start_soon(self._listen, calls, joined.worker)
             task_status.started()
             while True:
                 await anyio.sleep(joined.renew_every_ms / 1000)
+                sent = time.monotonic()
                 await calls.report(pb.ReportRequest(worker=joined.worker))
-                self.beats += 1
+                self.took.append(time.monotonic() - sent)
 
-
-async def _listen(calls: WorkerServiceClient, worker: str) -> None:
-    async for _ in calls.orders(pb.OrdersRequest(worker=worker), timeout_ms=10**7):
-        pass
+    async def _listen(self, calls: WorkerServiceClient, worker: str) -> None:
+        async for _ in calls.orders(pb.OrdersRequest(worker=worker), timeout_ms=10**7):
+            pass
 
 
 def run(report: Report) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from anyio.abc import SocketStream
 
 from neorion.keel.base import Duration, Invalid, Retry
 from neorion.keel.clock import SystemClock, SystemIds
@@ -31,7 +30,7 @@ from tests.attacks import h2
 from tests.keel.rpc.gen.echo_client import EchoClient
 from tests.keel.rpc.gen.echo_connect import EchoASGIApplication
 from tests.keel.rpc.gen.echo_pb import Ping
-from tests.keel.rpc.test_http import ask, read_answer, request
+from tests.keel.rpc.test_http import Answer, ask, read_answer, request
 from tests.keel.rpc.world import ALLOW, TOKEN, EchoService, World, over_socket
 
 pytestmark = pytest.mark.anyio
@@ -172,21 +171,29 @@ async def test_whoever_may_not_call_takes_up_no_room() -> None:
         assert w.app._admission.calls == ()
 
 
-@pytest.mark.attack("held-requests")
-async def test_a_body_in_countless_parts_is_refused() -> None:
+async def say_in_parts(parts: int) -> Answer:
+    """The answer to a valid call whose body comes one byte at a time."""
+    body = Ping(text="x" * parts).to_binary()
+    head = f"POST /neorion.tests.rpc.v1.Echo/Say HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n"
     async with over_socket() as w, await anyio.connect_tcp("127.0.0.1", w.port) as stream:
-        head = f"POST /neorion.tests.rpc.v1.Echo/Say HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\n"
         await stream.send(
             head.encode() + b"content-type: application/proto\r\ntransfer-encoding: chunked\r\n\r\n"
         )
+        chunks = (b"1\r\n%c\r\n" % byte for byte in body)
         with anyio.fail_after(60):
-            answer = await _answer_while_sending(stream, b"1\r\nx\r\n" * 20_000)
-        assert answer in (400, 200)
+            await stream.send(b"".join(chunks) + b"0\r\n\r\n")
+            return await read_answer(stream)
 
 
-async def _answer_while_sending(stream: SocketStream, data: bytes) -> int:
-    await stream.send(data + b"0\r\n\r\n")
-    return (await read_answer(stream)).status
+@pytest.mark.attack("held-requests")
+async def test_a_body_in_countless_parts_is_refused() -> None:
+    answer = await say_in_parts(20_000)
+    assert answer.status == 400
+    assert b"in more than 16384 parts" in answer.body
+
+
+async def test_a_body_in_many_parts_is_read() -> None:
+    assert (await say_in_parts(10_000)).status == 200
 
 
 # Connections that are only held open.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from neorion.iris.client import IrisClient
+from tests.navarch.test_smoke import FAKE, serving
 
 pytestmark = [pytest.mark.attack("foreign-reader"), pytest.mark.timeout(180)]
 MIB = 1024 * 1024
@@ -117,6 +118,14 @@ def test_nothing_that_a_cluster_keeps_is_open_to_other_users(tmp_path: Path) -> 
             assert client.wait(logged, timeout=90)
         assert {"logs", "blobs", "slices"} <= {path.name for path in state.iterdir()}
         assert [one for one in exposed(state) if one[0] != str(state)] == []
+
+
+def test_nothing_that_navarch_keeps_is_open_to_other_users(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with serving(tmp_path, FAKE.replace("server:", f"server:\n  state_dir: {tmp_path / 'state'}", 1)):
+        kept = {path.name for path in (tmp_path / "state").rglob("*") if path.is_file()}
+        assert any(name.startswith("navarch.db") for name in kept), kept
+        assert list(exposed(tmp_path / "state")) == []
 
 
 def test_what_is_open_is_found(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """Messages of workers, users and servers that cost their reader far more than their sender."""
 
-import socket
 from pathlib import Path
 
 import aiohttp
 import anyio
 import pytest
+import yaml
 from anyio.abc import ByteStream
 
 from neorion.iris.controllers.log_store import PARTS_MAX, LogStore
@@ -13,7 +13,7 @@ from neorion.iris.model import AttemptId, JobId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Error, Invalid, Terminal
 from neorion.keel.clock import SystemClock
-from neorion.keel.http import connection_pool, dialer
+from neorion.keel.http import connection_pool
 from neorion.keel.rpc.paging import page_size
 from neorion.navarch.adapters.notify import WebhookSettings, webhook
 from neorion.navarch.adapters.notify.addresses import ForbiddenAddress, forbidden
@@ -96,21 +96,6 @@ async def test_an_answer_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPa
     assert "more than 1048576 bytes" in refused.value.sentence
 
 
-@pytest.mark.attack("stalled-stream")
-async def test_bytes_that_nobody_acknowledges_end_a_connection() -> None:
-    async def silent(stream: ByteStream) -> None:
-        await stream.receive()
-
-    async with listening(silent) as server:
-        link = await dialer.Dialer(server).dial(None)
-        try:
-            assert link._transport is not None
-            found = link._transport.get_extra_info("socket")
-            assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 60_000
-        finally:
-            link.close()
-
-
 @pytest.mark.attack("insecure-kubeconfig")
 def test_an_authority_that_is_not_checked_is_refused(tmp_path: Path) -> None:
     unchecked: dict[str, object] = {"insecure-skip-tls-verify": True}
@@ -119,6 +104,38 @@ def test_an_authority_that_is_not_checked_is_refused(tmp_path: Path) -> None:
         cluster_in(tmp_path / "config", both)
     assert refused.value.code == "kube.insecure_authority"
     assert cluster_in(tmp_path / "config", document(None, **unchecked)).trust.insecure
+
+
+BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
+    f"{chr(98 + depth)}: &{chr(98 + depth)} [{','.join(['*' + chr(97 + depth)] * 9)}]\n" for depth in range(9)
+)
+
+
+@pytest.mark.attack("insecure-kubeconfig")
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (BOMB + "clusters: [*j]\n", "kube.config_size"),
+        ("clusters: &a [*a]\n", "kube.config_size"),
+        # Without the bound this one ends the process.
+        ("clusters: " + "[" * 100_000, "kube.config_size"),
+        ("current-context: 2001-99-99\n", "kube.config_form"),
+        ("current-context: !!int secret\n", "kube.config_form"),
+        ("current-context: !!timestamp secret\n", "kube.config_form"),
+    ],
+)
+def test_a_malformed_kubeconfig_is_refused(tmp_path: Path, text: str, code: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        cluster_in(tmp_path / "config", text)
+    assert refused.value.code == code
+    assert "secret" not in refused.value.sentence
+
+
+def test_a_kubeconfig_may_have_aliases(tmp_path: Path) -> None:
+    text = yaml.safe_dump(document(None))
+    whole = cluster_in(tmp_path / "plain", text)
+    shared = text.replace("server: ", "server: &server ") + "note: [*server, *server]\n"
+    assert cluster_in(tmp_path / "config", shared) == whole
 
 
 # Addresses that a person writes into a file.

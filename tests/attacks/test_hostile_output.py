@@ -1,17 +1,26 @@
 """Output of tasks on an operator's terminal: it can be read, and do nothing."""
 
 import io
+import os
+import pty
 import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neorion.devservers.cli.commands import access_impl
+from neorion.devservers.client import DevServerApi
 from neorion.iris.cli.log_format import shown
 from neorion.keel.cli import ColorMode
 from neorion.keel.cli.kit import Output
 from neorion.keel.cli.kit.terminal import TerminalStream, printable
 from neorion.keel.cli.shared_options import SharedOptions
+from neorion.keel.kube import PodLogOptions
 from tests.keel.cli.test_terminal import Tty
 
 pytestmark = pytest.mark.attack("terminal-escapes")
@@ -77,3 +86,43 @@ def test_colours_and_lines_stay(text: str, printed: str) -> None:
 @given(st.text(st.sampled_from("\x1b[];m0128c\x07\r\n\x9b\u202ex")))
 def test_no_text_makes_a_sequence_other_than_a_colour(text: str) -> None:
     assert not set(COLOUR.sub("", printable(text))) & set("\x1b\x07\x9b\u202e\r")
+
+
+# The same for the log of a development server.
+
+
+async def devctl_logs(monkeypatch: pytest.MonkeyPatch, target: int, *pieces: bytes) -> None:
+    async def pod_logs(*_: object) -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    monkeypatch.setattr(access_impl, "pod_logs", pod_logs)
+    with os.fdopen(os.dup(target), "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        await access_impl.logs(cast("DevServerApi", None), "mydev", PodLogOptions())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+async def test_the_log_of_a_server_does_nothing_to_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    reading, writing = pty.openpty()
+    try:
+        line = f"begin {text} end\n".encode()
+        await devctl_logs(monkeypatch, writing, line[:9], line[9:])
+        written = os.read(reading, 65_536).decode()
+    finally:
+        os.close(reading)
+        os.close(writing)
+    assert "begin" in written
+    assert not set(COLOUR.sub("", written)) & set("\x1b\x07\x9b\u202e")
+
+
+@pytest.mark.anyio
+async def test_the_log_of_a_server_is_whole_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("wb") as file:
+        await devctl_logs(monkeypatch, file.fileno(), CLIPBOARD.encode(), b"\xff")
+    assert (tmp_path / "log").read_bytes() == CLIPBOARD.encode() + b"\xff"

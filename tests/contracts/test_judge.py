@@ -10,6 +10,7 @@ import pytest
 from neorion.keel.base import NotFound
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.policy_engine import InlinePolicyEngine, SubprocessPolicyEngine
+from neorion.navarch.adapters.policy_engine.subprocess_engine import FAILURES_MAX
 from neorion.navarch.decide.policy import NodeHistory, Policy, Rule, policy_input
 from neorion.navarch.model import EventKind, Health, HealthEvent
 from neorion.navarch.ports import PolicyEngine
@@ -73,9 +74,32 @@ async def test_a_rule_that_never_ends_costs_a_verdict_and_nothing_else():
         harmless, bomb, after = await judge.judge("slow", [seen(2), seen(1), seen(2)])
         assert (harmless.result, after.result) == (Health.HEALTHY, Health.HEALTHY)
         assert bomb.result is Health.DEGRADED
-        assert "too long or too much memory" in bomb.sentence
+        assert "too much time or memory" in bomb.sentence
         (again,) = await judge.judge("slow", [seen(2)])
         assert again.result is Health.HEALTHY
+
+
+@pytest.mark.timeout(360)
+async def test_a_policy_that_always_fails_is_given_up_after_a_few_events(monkeypatch: pytest.MonkeyPatch):
+    policies = {
+        "slow": Policy("slow", (Rule("bomb", SLOW, Health.UNHEALTHY),)),
+        "quick": Policy("quick", ()),
+    }
+    started = 0
+    async with SubprocessPolicyEngine(policies) as judge:
+        start = judge._start
+
+        async def count() -> None:
+            nonlocal started
+            started += 1
+            await start()
+
+        monkeypatch.setattr(judge, "_start", count)
+        verdicts = await judge.judge("slow", [seen(1)] * 100)
+        assert [one.result for one in verdicts] == [Health.DEGRADED] * 100
+        assert started <= FAILURES_MAX + 1
+        (other,) = await judge.judge("quick", [seen(1)])
+        assert other.result is Health.HEALTHY
 
 
 async def test_many_who_ask_at_once_get_each_their_own_verdicts(judge: PolicyEngine):

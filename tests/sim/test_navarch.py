@@ -266,3 +266,25 @@ def test_killed_at_any_point_it_finishes_once(name: str):
         if report.first_failure is not None:
             report.first_failure.check(f"{name} at hit {hit}")
         assert report.points.get(name)
+
+
+@pytest.mark.fault(38)
+@seeds(2, limits=LONG)
+async def test_health_that_flaps_for_an_hour_costs_at_most_one_node(world: World):
+    """Every minute a link of one machine fails; in between the machine reports that it is well."""
+    async with fleet(world, [pool(2)]) as navarch:
+        await navarch.settled(2)
+        flapping = navarch.nodes()[0]
+        for turn in range(120):
+            if flapping.id not in {node.id for node in navarch.nodes()}:
+                break
+            if turn % 2:
+                navarch.strike(flapping, 74, gpu=turn % 8)
+            await world.sleep(30)
+        await navarch.settled(2)
+        assert len(navarch.cloud.bought) <= 3
+        assert navarch.plane is not None
+        replaced = [
+            one for one in navarch.plane.fleet.deck.book.repairs.values() if one.step is RepairStep.DONE
+        ]
+        assert {one.node for one in replaced} <= {flapping.id}

@@ -1,3 +1,4 @@
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,36 @@ def test_the_client_trusts_the_server_it_was_told_of_and_no_other(tmp_path: Path
     assert {"StrictHostKeyChecking=yes", "HostKeyAlias=mydev.dev-ann", f"IdentityFile={tmp_path}/id"} <= set(
         command
     )
+
+
+FORWARDING = """\
+Host *
+  ForwardAgent yes
+  ForwardX11 yes
+  LocalForward 4000 localhost:4000
+  RemoteForward 4001 localhost:22
+  PermitLocalCommand yes
+  LocalCommand touch here
+  ProxyCommand nc proxy 22
+"""
+
+
+@pytest.mark.attack(46)
+@pytest.mark.needs("ssh")
+def test_nothing_of_the_users_machine_is_forwarded_whatever_its_configuration_says(tmp_path: Path):
+    (tmp_path / "config").write_text(FORWARDING)
+    (tmp_path / "config").chmod(0o600)
+    login = SshLogin("mydev", "mydev.dev-ann", "ssh-ed25519 HOST", tmp_path / "id")
+
+    def settings(*words: str) -> set[str]:
+        command = ["ssh", "-F", str(tmp_path / "config"), "-G", *words]
+        return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+
+    forwards = {"forwardagent yes", "forwardx11 yes", "permitlocalcommand yes", "proxycommand nc proxy 22"}
+    assert forwards <= settings("dev@127.0.0.1")
+    ours = settings(*login.command(4022, tmp_path / "known")[1:])
+    assert not forwards & ours
+    assert not {line for line in ours if line.startswith(("localforward", "remoteforward"))}
 
 
 @pytest.mark.parametrize("text", ["-----BEGIN OPENSSH PRIVATE KEY-----", "hello", "", f"{ANN}\n{ANN}"])

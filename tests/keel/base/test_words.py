@@ -1,3 +1,6 @@
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +36,16 @@ def test_a_near_word_is_suggested_and_a_far_one_is_not():
     assert did_you_mean("cooldwn_period", known) == 'did you mean "cooldown_period"?'
     assert did_you_mean("zzz", known) == "known: cooldown_period, max_nodes, min_nodes"
     assert did_you_mean("zzz", [f"key{n}" for n in range(50)]) == ""
+
+
+@pytest.mark.attack("costly-names")
+def test_a_wrong_name_among_very_many_is_answered_quickly():
+    known = [f"job-{number:06}-of-a-user-with-a-long-name" for number in range(100_000)]
+    begun = time.process_time()
+    assert nearest("job-050000-of-a-user-with-a-long-nam", known) == known[50_000]
+    assert nearest("zzz", known) is None
+    # Compared with all of them, it takes several seconds.
+    assert time.process_time() - begun < 1
 
 
 def test_suggestions_ignore_case_but_keep_the_right_spelling():

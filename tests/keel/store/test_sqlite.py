@@ -143,6 +143,9 @@ MOUNTS = """\
 33 22 0:42 / /mnt/with\\040blank rw - fuse.sshfs me@there:/ rw
 34 22 0:43 / /over rw - ext4 /dev/vdc rw
 35 22 0:44 / /over rw - cifs //server/share rw
+36 22 0:45 / /juice rw - fuse.juicefs JuiceFS:x rw
+37 22 0:46 / /guest rw - virtiofs share rw
+38 22 0:47 / /rootless rw - fuse.fuse-overlayfs fuse-overlayfs rw
 """
 
 
@@ -155,6 +158,9 @@ MOUNTS = """\
         ("/mnt/share/local/store.db", None),
         ("/mnt/with blank/store.db", "fuse.sshfs"),
         ("/over/store.db", "cifs"),
+        ("/juice/store.db", "fuse.juicefs"),
+        ("/guest/store.db", "virtiofs"),
+        ("/rootless/store.db", None),
     ],
 )
 def test_network_filesystems_are_recognised_by_the_table_of_mounts(path: str, kind: str | None):

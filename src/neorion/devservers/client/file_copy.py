@@ -1,5 +1,6 @@
 """Files to and from a server, as one archive over the streams of a command."""
 
+import struct
 import tarfile
 import tempfile
 from collections.abc import Iterable
@@ -68,7 +69,7 @@ async def copy_from(fleet: DevServerApi, name: str, source: str, target: Path) -
 
 
 def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> tuple[SkippedEntry, ...]:
-    """The tree `root` of an archive that a stranger packed, as `folder`/`called`; refused whole when a name leads out."""
+    """Unpacks the tree `root` of an untrusted archive as `folder`/`called`. A name that leads out refuses all of it."""
     archive.seek(0)
     if not folder.is_dir():
         raise NotFound("devservers.no_folder", f"There is no folder {folder} here.", hint="Make it first.")
@@ -84,11 +85,21 @@ def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> tuple[Ski
             f"The server sent a name that leads out of {folder}: {error}",
             hint="Nothing was written. Copy a part of it that has no such name.",
         ) from None
-    except tarfile.TarError as error:
+    except _MALFORMED as error:
         raise Terminal(
-            "devservers.archive", f"What the server sent is no archive: {error}.", hint="Copy it again."
+            "devservers.archive", f"The server sent a malformed archive: {error}.", hint="Copy it again."
         ) from None
+    except OSError as error:
+        raise Terminal(
+            "devservers.unpack",
+            f"The copy cannot be written to {folder}: {error.strerror or error}.",
+            hint="Check the names on the server, and the space and rights here.",
+        ) from error
     return tuple(sieve.left)
+
+
+# What the library raises for damaged headers, and for links to files that are not in the archive.
+_MALFORMED = (tarfile.TarError, KeyError, ValueError, OverflowError, EOFError, struct.error)
 
 
 class _TarFilter:

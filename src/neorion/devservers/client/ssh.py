@@ -26,7 +26,11 @@ class SshLogin(Struct, frozen=True):
     identity: Path
 
     def command(self, port: int, known_hosts: Path) -> list[str]:
-        """For the `ssh` of this machine. What the user's own configuration says of other hosts does not count."""
+        """The command line of this machine's `ssh`. Settings for other hosts do not apply.
+
+        A server of the user may run code of others: neither the agent nor the display nor ports of this machine reach it,
+        even if a `Host *` of the user forwards them everywhere.
+        """
         options = {
             "HostKeyAlias": self.host,
             "UserKnownHostsFile": str(known_hosts),
@@ -34,6 +38,11 @@ class SshLogin(Struct, frozen=True):
             "StrictHostKeyChecking": "yes",
             "IdentityFile": str(self.identity),
             "IdentitiesOnly": "yes",
+            "ForwardAgent": "no",
+            "ForwardX11": "no",
+            "ClearAllForwardings": "yes",
+            "PermitLocalCommand": "no",
+            "ProxyCommand": "none",
             "LogLevel": "ERROR",
         }
         given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]

@@ -1,25 +1,28 @@
-"""One cluster for a whole test run, however many processes take part in it."""
+"""One cluster for a whole test run, shared by all of its processes."""
 
 import fcntl
+import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import anyio
 
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import NO_EXTRAS, ClusterManager, ClusterOptions
+from neorion.keel.base import Denied
 
 
 @contextmanager
 def shared_cluster(name: str, yard: ClusterManager, wishes: ClusterOptions = NO_EXTRAS) -> Generator[Cluster]:
-    """The first to come makes the cluster, the last to leave removes it.
+    """The first process makes the cluster, the last one removes it.
 
-    Who uses it holds a lock that the kernel releases even when a process is killed, so a cluster that nobody could
-    remove is found by the next run of the same name, and made anew.
+    Each user holds a lock that the kernel releases even when a process is killed. A cluster that was left behind is
+    therefore found by the next run of the same name, and made again.
     """
-    with _lock(name, "gate").open("w") as gate, _lock(name, "users").open("w") as users:
+    with _opened(name, "gate") as gate, _opened(name, "users") as users:
         fcntl.flock(gate, fcntl.LOCK_EX)
         if _is_alone(users.fileno()):
             anyio.run(yard.down, name)
@@ -40,9 +43,9 @@ def is_shared(name: str) -> bool:
 
 
 def remove_unused(name: str, yard: ClusterManager) -> bool:
-    """Removes a shared cluster that no live process uses. Whether it did."""
-    with _lock(name, "gate").open("w") as gate, _lock(name, "users").open("w") as users:
-        # Whoever holds the gate makes the cluster, or removes it.
+    """Removes a shared cluster that no live process uses. Returns whether it did."""
+    with _opened(name, "gate") as gate, _opened(name, "users") as users:
+        # The holder of the gate makes the cluster, or removes it.
         if not (_is_alone(gate.fileno()) and _is_alone(users.fileno())):
             return False
         anyio.run(yard.down, name)
@@ -51,6 +54,30 @@ def remove_unused(name: str, yard: ClusterManager) -> bool:
 
 def _lock(name: str, purpose: str) -> Path:
     return Path(tempfile.gettempdir()) / f"neorion-{name}.{purpose}"
+
+
+def _opened(name: str, purpose: str) -> BinaryIO:
+    """The lock file, which has a fixed name in a folder of everybody.
+
+    A link or a file of another user is refused: root would otherwise write where that user decides.
+    """
+    path = _lock(name, purpose)
+    try:
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+b")
+    except OSError as error:
+        raise _foreign(path) from error
+    if os.fstat(file.fileno()).st_uid != os.geteuid():
+        file.close()
+        raise _foreign(path)
+    return file
+
+
+def _foreign(path: Path) -> Denied:
+    return Denied(
+        "drydock.lock",
+        f"The lock file {path} belongs to another user, or is a link.",
+        hint="Remove it, or set TMPDIR to a folder of your own.",
+    )
 
 
 def _is_alone(file: int) -> bool:

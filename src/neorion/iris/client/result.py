@@ -101,7 +101,7 @@ async def failure_of(job: pb.Job, task: pb.Task, small: bytes, fetch: Fetch) -> 
             # Raised here, `sys.exit` in a task would end the caller's own program without a word.
             failed = JobFailed(job, ending)
             failed.__cause__ = error
-            for note in error.__notes__:
+            for note in getattr(error, "__notes__", ()):
                 failed.add_note(note)
             return failed
         except BaseException as error:  # noqa: BLE001 -- this is the value: whatever the task raised
@@ -126,6 +126,8 @@ def load(body: bytes) -> Any:
     failed = outcome.status is ResultStatus.ERROR
     try:
         found: Any = pickle.loads(outcome.pickle)  # noqa: S301 -- the caller owns the task
+        if failed and not isinstance(found, BaseException):
+            raise TypeError(f"{type(found).__name__} is not an exception")  # noqa: TRY301 -- as unreadable as the rest
     except Exception as why:  # noqa: BLE001 -- whatever a class that is another here, or missing, makes of it
         # Left as it is, it would pass for what the task raised.
         found = Terminal(

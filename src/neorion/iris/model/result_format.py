@@ -17,6 +17,10 @@ class ResultStatus(IntEnum):
     ERROR = 1
 
 
+# What a head may say. Any other number comes from a task that wrote its result by hand.
+STATUSES = frozenset(ResultStatus)
+
+
 @dataclass(frozen=True, slots=True)
 class TaskResult:
     """`text` is the traceback of an error, and empty for a value."""
@@ -29,9 +33,12 @@ class TaskResult:
 def parse(body: bytes) -> TaskResult:
     if len(body) >= HEAD.size:
         magic, status, text_bytes, pickle_bytes = HEAD.unpack_from(body)
-        if magic == MAGIC and len(body) == HEAD.size + text_bytes + pickle_bytes:
+        whole = len(body) == HEAD.size + text_bytes + pickle_bytes
+        if magic == MAGIC and whole and status in STATUSES:
             start = HEAD.size + text_bytes
             return TaskResult(
                 ResultStatus(status), body[HEAD.size : start].decode(errors="replace"), body[start:]
             )
-    raise Invalid("iris.result", "These bytes are no whole result.", hint="run the task again")
+    raise Invalid(
+        "iris.result", "The result of the task is incomplete or malformed.", hint="Run the task again."
+    )

@@ -13,8 +13,10 @@ from neorion.keel.store.engine import StorageFailed, full
 # Their locks and their shared memory do not reach other machines, and a sync is only a promise.
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "lustre", "beegfs", "gpfs", "9p", "ocfs2", "gfs2"}
-    | {"fuse.sshfs", "fuse.glusterfs", "fuse.ceph-fuse", "fuse.s3fs", "fuse.gcsfuse", "fuse.goofys", "fuse.rclone"}
+    | {"coda", "orangefs", "pvfs2", "wekafs", "panfs", "virtiofs", "vboxsf", "prl_fs", "fuse"}
 )  # fmt: skip
+# A program serves these, mostly from a network or an object store, and new ones appear every year. This one is local.
+_LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
@@ -98,7 +100,8 @@ def network_filesystem(path: Path, mounts: str) -> str | None:
         # The later of two mounts on one point hides the earlier.
         if path.is_relative_to(point) and len(point.parts) >= best:
             best, kind = len(point.parts), right.split()[0]
-    return kind if kind in _NETWORK else None
+    served = kind.startswith("fuse.") and kind not in _LOCAL_FUSE
+    return kind if served or kind in _NETWORK else None
 
 
 def sync(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Ports of pods, against a server that speaks the other half of the protocol."""
 
 import struct
+import time
 import zlib
 from collections.abc import AsyncIterator, Callable
 
@@ -225,3 +226,38 @@ def test_frames_are_the_same_however_they_are_cut(sent: list[tuple[int, bytes, b
         found += reader.feed(joined[:cut])
         joined = joined[cut:]
     assert found == [*(Data(*frame) for frame in sent), Ping(4), Reset(3), GoAway()]
+
+
+async def intrude(peer: Peer) -> AsyncIterator[None]:
+    """Sends data of streams that were never opened, and of one that has ended."""
+    async for frame in peer.frames():
+        yield
+        if frame.last:
+            break
+    await peer.send(
+        data_frame(7, b"never opened", last=True),
+        struct.pack(">IB3sII", 0x80030003, 0, (8).to_bytes(3, "big"), 9, 1),
+        data_frame(3, b"mine", last=True),
+        data_frame(3, b"after the end"),
+        data_frame(1, b"", last=True),
+    )
+
+
+@pytest.mark.attack("foreign-frames")
+async def test_frames_of_other_streams_are_not_bytes_of_the_port():
+    async with staged(pod(intrude)) as client, open_port(client, TARGET) as stream:
+        await stream.send_eof()
+        assert await read_all(stream.receive) == b"mine"
+
+
+@pytest.mark.attack("foreign-frames")
+def test_a_long_frame_in_small_pieces_costs_time_in_proportion():
+    def cost_s(size: int) -> float:
+        reader, frame = SpdyReader(), data_frame(3, bytes(size))
+        begun = time.process_time()
+        found = [one for at in range(0, len(frame), 64) for one in reader.feed(frame[at : at + 64])]
+        assert found == [Data(3, bytes(size), last=False)]
+        return time.process_time() - begun
+
+    # Copied whole for each piece, eight times the bytes would cost sixty-four times as much.
+    assert min(cost_s(4 << 20) for _ in range(3)) < 24 * min(cost_s(1 << 19) for _ in range(3))

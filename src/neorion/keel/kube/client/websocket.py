@@ -58,7 +58,9 @@ class WebSocket:
             while self._frames:
                 frame = self._frames.popleft()
                 if frame.opcode in {Opcode.BINARY, Opcode.CONT}:
-                    self._begun.append(bytes(frame.data))
+                    # Empty pieces count against no limit of the size, and could be sent without end.
+                    if frame.data:
+                        self._begun.append(bytes(frame.data))
                     if frame.fin:
                         message = b"".join(self._begun)
                         self._begun.clear()

@@ -75,10 +75,15 @@ class PortStream(ByteStream):
                 self._take_data(frame)
             case Ping():
                 await self._messages.send(pong(frame))
+            case Reset() if frame.stream not in {_ERROR, _DATA}:
+                pass
             case Reset() | GoAway():
                 raise _lost(self._port)
 
     def _take_data(self, frame: Data) -> None:
+        if frame.stream not in self._open:
+            # Of a stream that was never opened, or that has ended: not bytes of this port.
+            return
         if frame.stream == _ERROR and frame.data:
             raise Retry(
                 "kube.port",

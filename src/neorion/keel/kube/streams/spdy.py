@@ -1,4 +1,4 @@
-"""The part of SPDY/3.1 that a port-forward speaks: open two streams, send bytes, say which end has come.
+"""The part of SPDY/3.1 that a port-forward uses: two streams, their bytes, and the end of each side.
 
 Pure: bytes in, frames out. Header blocks are written and never read, because no answer depends on them.
 """
@@ -39,7 +39,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """To be sent back as it is."""
+    """A frame that is sent back unchanged."""
 
     number: int
 
@@ -81,10 +81,11 @@ def _control(kind: int, body: bytes) -> bytes:
 
 
 class SpdyReader:
-    """Takes bytes as they come and gives the frames that are whole. A frame has a 24-bit length, and so an end."""
+    """Splits a stream of bytes into frames. A frame has a 24-bit length, which bounds the memory."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        # Bytes are added and removed in place: copying the rest for each piece would cost the square of a frame's length.
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         self._rest += data
@@ -93,7 +94,8 @@ class SpdyReader:
             end = _HEADER.size + int.from_bytes(length, "big")
             if len(self._rest) < end:
                 return
-            body, self._rest = self._rest[_HEADER.size : end], self._rest[end:]
+            body = bytes(memoryview(self._rest)[_HEADER.size : end])
+            del self._rest[:end]
             if word >> 31:
                 yield from _read_control(word, body)
             else:

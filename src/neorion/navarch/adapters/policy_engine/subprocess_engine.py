@@ -26,9 +26,14 @@ log = logger(__name__)
 # The child limits its own processor time; this is for one that hangs, on a machine that is busy with other things.
 SECONDS_MAX: Final = 15.0
 SITUATIONS_MAX: Final = 500
+# Of situations that failed as a batch: as many as this may fail alone, each for as long as the limit of the child.
+FAILURES_MAX: Final = 3
 _LINE_MAX: Final = 8 * 1024 * 1024
 _CHILD: Final = "neorion.navarch.adapters.policy_engine.worker"
 _VERDICTS = msgspec.json.Decoder(list[PolicyResult])
+_FAILED: Final = PolicyResult(
+    "", Health.DEGRADED, sentence="The policy took too much time or memory to evaluate this event."
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -117,14 +122,21 @@ class SubprocessPolicyEngine:
         ) as error:
             await self._kill()
             log.warning("the judge was replaced", policy=policy, why=type(error).__name__)
-        # One of them is to blame: alone, each is answered or known to be the one.
-        if len(situations) > 1:
-            return [verdict for one in situations for verdict in await self._ask(policy, [one])]
-        return [
-            PolicyResult(
-                "", Health.DEGRADED, sentence="the policy took too long or too much memory to judge this"
-            )
-        ]
+        return [_FAILED] if len(situations) == 1 else await self._ask_alone(policy, situations)
+
+    async def _ask_alone(
+        self, policy: str, situations: Sequence[Mapping[str, Any]]
+    ) -> Sequence[PolicyResult]:
+        """Evaluates each situation alone, because one of them may have failed the others.
+
+        After a few failures the policy itself is to blame. The rest are not tried, because policies of other pools wait.
+        """
+        results: list[PolicyResult] = []
+        failures = 0
+        for one in situations:
+            results += [_FAILED] if failures >= FAILURES_MAX else await self._ask(policy, [one])
+            failures += results[-1] is _FAILED
+        return results
 
     async def _exchange(self, line: bytes) -> Sequence[PolicyResult]:
         if self._child is None or self._child.returncode is not None:

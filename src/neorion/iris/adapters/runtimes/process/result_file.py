@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
 from neorion.iris.model.pickling import dump, dumps, error_dumps
-from neorion.iris.model.result_format import HEAD, MAGIC, ResultStatus
+from neorion.iris.model.result_format import HEAD, MAGIC, STATUSES, ResultStatus
 from neorion.keel.base import Invalid, Terminal
 
 _NOHEAD = bytes(HEAD.size)
@@ -99,11 +99,11 @@ def _read_head(file: BinaryIO, path: PurePath) -> ResultHeader:
     if len(start) == HEAD.size:
         magic, status, text_bytes, pickle_bytes = HEAD.unpack(start)
         whole = os.fstat(file.fileno()).st_size == HEAD.size + text_bytes + pickle_bytes
-        if magic == MAGIC and whole:
+        if magic == MAGIC and whole and status in STATUSES:
             return ResultHeader(
                 ResultStatus(status), file.read(text_bytes).decode(errors="replace"), pickle_bytes
             )
-    raise Invalid("runtime.result", f"{path.name} is not a whole result.", hint="run the task again")
+    raise Invalid("runtime.result", f"{path.name} is not a whole result.", hint="Run the task again.")
 
 
 def _write_small(path: str, data: bytes) -> None:

@@ -1,9 +1,11 @@
-"""Unpacks a job's files, trusting nothing in them: the whole archive is judged before the first byte is written."""
+"""Unpacks the files of a job. The whole archive is checked before the first byte is written."""
 
 import os
 import shutil
 import stat
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -13,11 +15,20 @@ from neorion.keel.base import Invalid
 ENTRIES_MAX = 50_000
 BYTES_MAX = 4 << 30
 NAME_BYTES_MAX = 1024
+# Of one file or folder, as filesystems have it.
+PART_BYTES_MAX = 255
 # Text shrinks by ten; a thousandfold is a bomb. What people send along, up to 250 MiB, may shrink as it likes: a log of
 # one line, an array of zeros.
 RATIO_MAX = 200
 RATIO_FREE_BYTES = 256 << 20
 _ENCRYPTED = 0x1
+# The other methods raise errors of the operating system for damaged content, and nothing packs bundles by them.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What the library raises for damaged directories, names and content.
+_DAMAGED = (
+    *(zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError),
+    *(UnicodeDecodeError, struct.error, zlib.error),
+)
 
 
 def unpack(source: Path, target: Path) -> None:
@@ -31,7 +42,7 @@ def unpack(source: Path, target: Path) -> None:
             _judge(entries)
             for entry in entries:
                 _extract(archive, entry, target)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
+    except _DAMAGED as error:
         raise _refused(f"it is damaged ({error})") from error
 
 
@@ -60,6 +71,10 @@ def _judge_one(entry: zipfile.ZipInfo) -> None:
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
         raise _refused(f"{name[:100]!r} is neither a file nor a directory")
+    if any(len(part.encode()) > PART_BYTES_MAX for part in path.parts):
+        raise _refused(f"the name {name[:100]!r} is too long")
+    if entry.header_offset < 0 or entry.compress_type not in _METHODS:
+        raise _refused(f"{name[:100]!r} is damaged, or is neither stored nor deflated")
     if entry.flag_bits & _ENCRYPTED:
         raise _refused(f"{name[:100]!r} is encrypted")
 
