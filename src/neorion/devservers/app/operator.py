@@ -101,6 +101,7 @@ def build(
     servers.watch(mirrors.flavors, mirrors.on_flavor, generation_changed, begins=False)
     servers.watch(mirrors.claims, server_key, begins=False)
     servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
+    servers.watch(mirrors.stateful_sets, server_key, generation_changed, begins=False)
     servers.watch(mirrors.services, server_key, begins=False)
     servers.watch(mirrors.scripts, server_key, begins=False)
     servers.watch(mirrors.scripts, mirrors.of_user_keys, begins=False)

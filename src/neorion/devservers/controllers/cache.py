@@ -16,11 +16,13 @@ from neorion.devservers.decide import (
     max_per_user,
     servers_before,
 )
+from neorion.devservers.decide.names import rank_home_name
 from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS
 from neorion.devservers.model.kube_types import (
     DEPLOYMENTS,
     DEVSERVERFLAVORS,
     DEVSERVERS,
+    STATEFUL_SETS,
     DevServerFlavor,
     DevServerObject,
 )
@@ -41,13 +43,21 @@ class ClusterCache:
         self.flavors = informers.of(DEVSERVERFLAVORS)
         self.claims = informers.of(CLAIM, scope, Selector(labels=HOME_LABEL), packed=True)
         self.bodies = informers.of(DEPLOYMENTS, scope, OURS, packed=True)
+        self.stateful_sets = informers.of(STATEFUL_SETS, scope, OURS, packed=True)
         self.pods = informers.of(POD, scope, OURS, packed=True)
         self.services = informers.of(SERVICE, scope, OURS, packed=True)
         self.scripts = informers.of(CONFIG_MAP, scope, Selector(labels=SCRIPTS_LABEL))
         # What looks have seen of each server; only this process knows it.
         self.sights: dict[ObjectKey, ActivityHistory] = {}
-        made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)
+        made: tuple[Informer[Any], ...] = (
+            self.claims,
+            self.bodies,
+            self.stateful_sets,
+            self.services,
+            self.scripts,
+        )
         self._made = {informer.kind.name: informer for informer in made}
+        self._homes_of = self.claims.index(_home_owner)
         self._pods_of = self.pods.index(_server_of)
         self._on_flavor = self.servers.index(flavors_of)
         self._in_namespace = self.servers.index(_namespace_of)
@@ -62,13 +72,14 @@ class ClusterCache:
         return Observed(
             server=server,
             flavor=self.flavors.get(ObjectKey("", asked)),
-            home=self.claims.get(ObjectKey(key.namespace, home_name(key.name))),
-            body=self.bodies.get(key),
+            home=self.claims.get(ObjectKey(key.namespace, _first_home_name(server))),
+            body=self.bodies.get(key) if server.spec.distributed is None else self.stateful_sets.get(key),
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
             ahead=servers_before(server, self._same_user_servers(server, asked)),
             user_keys=self._keys_of_user(key.namespace),
             standing=next((self.flavors.get(ObjectKey("", other)) for other in others), None),
+            kept_homes=tuple(self._homes_of.get(key)),
         )
 
     def standing(self, manifest: Manifest) -> tuple[Kind[Any], KubeObject | None]:
@@ -92,8 +103,7 @@ class ClusterCache:
         return self._on_flavor.keys(flavor.meta.name)
 
     def marked_home_of(self, server: DevServerObject) -> Iterable[ObjectKey]:
-        home = self.claims.get(ObjectKey(server.meta.namespace, home_name(server.meta.name)))
-        return expiring_home(home) if home is not None else ()
+        return (key for home in self._homes_of.get(server.meta.key) for key in expiring_home(home))
 
     def behind(self, server: DevServerObject) -> Iterable[ObjectKey]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
@@ -129,6 +139,18 @@ def server_key(thing: KubeObject) -> Iterable[ObjectKey]:
 
 def _server_of(pod: Pod) -> Iterable[ObjectKey]:
     return server_key(pod)
+
+
+def _home_owner(home: PersistentVolumeClaim) -> Iterable[ObjectKey]:
+    name = home.meta.labels.get(HOME_LABEL)
+    return (ObjectKey(home.meta.namespace, name),) if name else ()
+
+
+def _first_home_name(server: DevServerObject) -> str:
+    name, distributed = server.meta.name, server.spec.distributed
+    return (
+        rank_home_name(name, 0) if distributed is not None and distributed.has_rank_homes else home_name(name)
+    )
 
 
 def _namespace_of(server: DevServerObject) -> Iterable[str]:

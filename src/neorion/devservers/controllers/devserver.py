@@ -27,7 +27,7 @@ from neorion.devservers.decide import (
     wants_host_key,
 )
 from neorion.devservers.model import Alert
-from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, STATEFUL_SETS, DevServerObject
 from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
@@ -165,15 +165,16 @@ class DevServerController:
 
     async def _fit(self, seen: Observed, decision: Decision) -> None:
         """Changes what runs without another pod, or takes the pods away where no Deployment can be written."""
-        pod, meta = seen.pod, seen.server.meta
-        if decision.resize is not None and pod is not None:
+        meta = seen.server.meta
+        for pod in seen.working_pods if decision.resize is not None else ():
             self._fence.check()
             containers = [{"name": pod.spec.containers[0].name, "resources": decision.resize}]
             patch = StrategicMergePatch({"spec": {"containers": containers}})
             await self._api.patch(POD, pod.meta.name, patch, meta.namespace, "resize")
         if decision.halt and seen.body is not None and seen.body.spec.replicas != 0:
             self._fence.check()
-            await self._api.scale(DEPLOYMENTS, meta.name, 0, meta.namespace)
+            kind = DEPLOYMENTS if seen.distributed is None else STATEFUL_SETS
+            await self._api.scale(kind, meta.name, 0, meta.namespace)
 
     async def _edit(self, server: DevServerObject, edit: Edit) -> None:
         if isinstance(edit, DeleteServer):

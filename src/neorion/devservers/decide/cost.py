@@ -42,6 +42,12 @@ def carried(cost: Cost, price: Price | None, now: datetime, *, running: bool) ->
     return brought if price is None else _at(brought, price)
 
 
+def times(price: Price, machines: int) -> Price:
+    """What several machines cost."""
+    running, stopped = Decimal(price.per_hour) * machines, Decimal(price.stopped) * machines
+    return replace(price, per_hour=format(running, "f"), stopped=format(stopped, "f"))
+
+
 def _at(cost: Cost, price: Price) -> Cost:
     return replace(cost, currency=price.currency, per_hour=price.per_hour, stopped_per_hour=price.stopped)
 
