@@ -28,7 +28,6 @@ STOPS = {
 }
 _CURES = {
     "FlavorNotFound": "devctl update {name} --flavor FLAVOR, with one that devctl flavors lists.",
-    "ModeNotServed": "Delete it, and create it without --distributed.",
     "BadSchedule": "Correct spec.lifecycle.schedule of the DevServer.",
     "QuotaExceeded": "Delete or stop another server, or ask for more; then devctl stop {name} and devctl start {name}.",
     "Refused": "Ask whoever runs the cluster.",
