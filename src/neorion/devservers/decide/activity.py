@@ -61,7 +61,7 @@ class ProbeReading:
 
 
 def together(readings: Sequence[ProbeReading]) -> ProbeReading:
-    """Of the ranks of a distributed server: its latest use on any of them, and the CPU that all have used."""
+    """Merge the readings of all ranks: the latest use on any of them, and the CPU that all have used."""
     if len(readings) == 1:
         return readings[0]
     ages: dict[ActivitySource, timedelta] = {}

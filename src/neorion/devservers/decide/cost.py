@@ -27,7 +27,7 @@ def accrued(cost: Cost, now: datetime) -> Cost:
 
 
 def rate(cost: Cost) -> str:
-    """What an hour costs now."""
+    """Price of an hour at the current rate."""
     return cost.per_hour if cost.running else cost.stopped_per_hour
 
 
@@ -43,7 +43,7 @@ def carried(cost: Cost, price: Price | None, now: datetime, *, running: bool) ->
 
 
 def times(price: Price, machines: int) -> Price:
-    """What several machines cost."""
+    """Price of several machines."""
     running, stopped = Decimal(price.per_hour) * machines, Decimal(price.stopped) * machines
     return replace(price, per_hour=format(running, "f"), stopped=format(stopped, "f"))
 

@@ -84,13 +84,13 @@ class Observed:
 
     @cached_property
     def pods_by_rank(self) -> tuple[Pod | None, ...]:
-        """Of each rank the pod that is not on its way out."""
+        """Pod of each rank, without those that are being deleted."""
         staying = {pod.meta.name: pod for pod in self.pods if pod.meta.deleted is None}
         return tuple(staying.get(name) for name in self.rank_names)
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether it has all its Pods."""
+        """Return whether the server has all its Pods."""
         return len(self.working_pods) == self.nodes
 
     @cached_property
@@ -115,7 +115,7 @@ class Observed:
 
     @cached_property
     def change(self) -> ResizeMode:
-        """What bringing the server to its flavor takes."""
+        """Kind of change that brings the server to its flavor."""
         pods = self.working_pods
         if not pods or self.flavor is None:
             return ResizeMode.NONE

@@ -138,13 +138,13 @@ def runs(pod: Pod) -> bool:
 
 
 def ready(pod: Pod) -> bool:
-    """Whether the pod can be used."""
+    """Return whether the pod can be used."""
     status = _main(pod)
     return pod.meta.deleted is None and status is not None and status.ready
 
 
 def progress_of(pod: Pod) -> tuple[bool, bool, bool]:
-    """How far a pod is, to be compared with others."""
+    """Progress of a pod, to be compared with that of others."""
     return ready(pod), runs(pod), bool(pod.spec.node_name)
 
 

@@ -134,7 +134,7 @@ def _environment(server: OwnerIdentity, distributed: Distributed) -> list[Manife
 
 
 def _ranks(server: OwnerIdentity, distributed: Distributed, host_key: str | None) -> Manifest:
-    """What a rank reads of the others: a host file as mpirun and DeepSpeed take it, and the settings of SSH."""
+    """Files about the other ranks: a host file for mpirun and DeepSpeed, and settings of SSH."""
     slots = distributed.nprocs_per_node
     hosts = [f"{rank_name(server.name, rank)}.{server.name}" for rank in range(distributed.nodes)]
     data = {

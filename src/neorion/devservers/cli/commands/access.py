@@ -20,7 +20,7 @@ _LINES_MAX = 2**63 - 1
     default="",
     show_default=False,
     metavar="PROGRAM",
-    help="Which shell; bash where there is one, else sh.",
+    help="Shell to run.  [default: bash if the image has it, else sh]",
 )
 @rank_option
 @where_options
@@ -45,7 +45,7 @@ class ExecCommand(Command):
 
 
 def _names_server_alone(command: Command, ctx: click.Context, args: list[str]) -> bool:
-    """Whether nothing but options and one word stands before the dashes."""
+    """Return whether only options and one word stand before the dashes."""
     if "--" not in args:
         return False
     head = args[: args.index("--")]
@@ -58,7 +58,7 @@ def _names_server_alone(command: Command, ctx: click.Context, args: list[str]) -
 
 
 class ExecOptions(TypedDict):
-    """Where and how a command runs."""
+    """Options of `devctl exec`."""
 
     tty: bool
     rank: int | None
@@ -73,7 +73,7 @@ def check_command(command: tuple[str, ...]) -> tuple[str, ...]:
         raise Invalid(
             "devservers.option_place",
             f'"{command[0]}" stands behind the name of the server, where its command begins.',
-            hint="Write -- before the command: devctl exec [OPTIONS] NAME -- COMMAND",
+            hint="Write -- before the command: devctl exec [OPTIONS] NAME -- COMMAND.",
         )
     return words
 
@@ -119,7 +119,7 @@ def exec_command(
             raise Invalid(
                 "devservers.no_terminal",
                 "One terminal cannot serve all ranks.",
-                hint="Leave out --tty, or name one rank: devctl exec -t NAME --rank 0 -- COMMAND",
+                hint="Leave out --tty, or name one rank: devctl exec -t NAME --rank 0 -- COMMAND.",
             )
         from neorion.devservers.cli.commands import ranks_impl  # noqa: PLC0415 -- as above
 
@@ -135,7 +135,7 @@ def exec_command(
 @click.argument("target", metavar="TARGET")
 @rank_option
 @click.option(
-    "--all", "every", is_flag=True, allow_from_autoenv=False, help="To all ranks of a distributed server."
+    "--all", "every", is_flag=True, allow_from_autoenv=False, help="Copy to all ranks of a distributed server."
 )
 @where_options
 def cp_command(
@@ -162,7 +162,7 @@ def cp_command(
 @click.command("port-forward", cls=Command)
 @name_argument
 @click.argument("ports", metavar="[LOCAL:]PORT...", nargs=-1, required=True)
-@click.option("--address", default="127.0.0.1", metavar="IP", help="Where to listen on this machine.")
+@click.option("--address", default="127.0.0.1", metavar="IP", help="Address of this machine to listen on.")
 @rank_option
 @where_options
 def port_forward_command(
@@ -182,7 +182,7 @@ def port_forward_command(
 
 
 class LogOptions(TypedDict):
-    """Which part of a server's log is meant."""
+    """Options of `devctl logs`: a part of the log of a server."""
 
     follow: bool
     previous: bool
@@ -194,23 +194,23 @@ class LogOptions(TypedDict):
 
 @click.command("logs", cls=Command)
 @name_argument
-@click.option("-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Go on until it ends.")
+@click.option("-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Follow the log until the server ends.")
 @click.option(
-    "-p", "--previous", is_flag=True, allow_from_autoenv=False, help="Of its last run, before it restarted."
+    "-p", "--previous", is_flag=True, allow_from_autoenv=False, help="Show the log of the last run, before the restart."
 )
-@click.option("--tail", type=click.IntRange(0, _LINES_MAX), metavar="N", help="Only the last lines.")
-@click.option("--since", metavar="TIME", help="Only what is younger, as in 10m.")
+@click.option("--tail", type=click.IntRange(0, _LINES_MAX), metavar="N", help="Show only the last N lines.")
+@click.option("--since", metavar="TIME", help="Show only lines younger than this, e.g. 10m.")
 @rank_option
 @click.option(
     "--all",
     "every",
     is_flag=True,
     allow_from_autoenv=False,
-    help="Of all ranks of a distributed server, each line marked with its rank.",
+    help="Show the logs of all ranks of a distributed server, each line marked with its rank.",
 )
 @where_options
 def logs_command(out: Output, name: str, where: ClusterSelector, **which: Unpack[LogOptions]) -> None:
-    """Show what a server writes."""
+    """Show the log of a server."""
     from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
     from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
 

@@ -81,7 +81,7 @@ async def copy_to_all(fleet: DevServerApi, out: Output, asked: CopyRequest) -> N
         raise Invalid(
             "devservers.copy_sides",
             "Files of several ranks cannot be copied to one path.",
-            hint="Name one rank: devctl cp --rank 0 NAME:PATH TARGET",
+            hint="Name one rank: devctl cp --rank 0 NAME:PATH TARGET.",
         )
     ranks = await every_rank(fleet, asked.name)
     for one in ranks:
