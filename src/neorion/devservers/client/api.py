@@ -251,7 +251,9 @@ class DevServerApi:
         ]
         if not standing and wanted is not None and server.status.ready:
             sentence = f"Rank {self._rank or 0} of {name} does not run at the moment."
-            raise Conflict("devservers.not_running", sentence, hint=f"Look at its ranks: devctl describe {name}.")
+            raise Conflict(
+                "devservers.not_running", sentence, hint=f"Look at its ranks: devctl describe {name}."
+            )
         if not standing:
             found = diagnose(server)
             sentence = f"{name} has no machine at the moment." if found.well else found.sentence

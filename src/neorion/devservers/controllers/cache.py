@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from neorion.devservers.controllers.queue import QueueCache
 from neorion.devservers.decide import (
     HOME_DELETE_AFTER,
     HOME_LABEL,
@@ -26,6 +27,7 @@ from neorion.devservers.model.kube_types import (
     DevServerFlavor,
     DevServerObject,
 )
+from neorion.devservers.model.kueue import WORKLOADS
 from neorion.devservers.model.tenancy import USER_KEYS
 from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector
 from neorion.keel.kube.control import Informer, InformerFactory
@@ -37,7 +39,7 @@ OURS = Selector(labels=SERVER_LABEL)
 class ClusterCache:
     """One mirror per kind, of the objects that carry our label alone; of one namespace, or of all."""
 
-    def __init__(self, informers: InformerFactory, scope: str = "") -> None:
+    def __init__(self, informers: InformerFactory, scope: str = "", *, kueue: bool = False) -> None:
         # Whoever finds no server asks whether there is one that cannot be read: `Homes` does.
         self.servers = informers.of(DEVSERVERS, scope, packed=True, gaps=True)
         self.flavors = informers.of(DEVSERVERFLAVORS)
@@ -47,6 +49,7 @@ class ClusterCache:
         self.pods = informers.of(POD, scope, OURS, packed=True)
         self.services = informers.of(SERVICE, scope, OURS, packed=True)
         self.scripts = informers.of(CONFIG_MAP, scope, Selector(labels=SCRIPTS_LABEL))
+        self.queues = QueueCache(informers) if kueue else None
         # What looks have seen of each server; only this process knows it.
         self.sights: dict[ObjectKey, ActivityHistory] = {}
         made: tuple[Informer[Any], ...] = (
@@ -80,10 +83,14 @@ class ClusterCache:
             user_keys=self._keys_of_user(key.namespace),
             standing=next((self.flavors.get(ObjectKey("", other)) for other in others), None),
             kept_homes=tuple(self._homes_of.get(key)),
+            quota=self.queues.entry(server, self.flavors.get(ObjectKey("", asked))) if self.queues else None,
         )
 
     def standing(self, manifest: Manifest) -> tuple[Kind[Any], KubeObject | None]:
         """The kind of an object to be applied, and the object as it stands."""
+        if self.queues is not None and manifest["kind"] == WORKLOADS.name:
+            meta = manifest["metadata"]
+            return WORKLOADS, self.queues.workloads.get(ObjectKey(meta["namespace"], meta["name"]))
         informer = self._made[manifest["kind"]]
         meta = manifest["metadata"]
         return informer.kind, informer.get(ObjectKey(meta["namespace"], meta["name"]))

@@ -1,6 +1,7 @@
 """Brings one server to what was decided about it. Each effect has its one place here, and is safe to repeat."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +29,7 @@ from neorion.devservers.decide import (
 )
 from neorion.devservers.model import Alert
 from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, STATEFUL_SETS, DevServerObject
+from neorion.devservers.model.kueue import WORKLOADS
 from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
@@ -118,6 +120,7 @@ class DevServerController:
             server = await self._applier.write_status(DEVSERVERS, server, decision.status)
         if decision.alert is not None:
             self._tell(decision.alert)
+        await self._give_back_quota(server, decision.finished)
         if decision.edit is not None:
             await self._edit(server, decision.edit)
         if decision.release:
@@ -156,6 +159,12 @@ class DevServerController:
         if seen.server.meta.deleted is not None:
             return seen.server
         return await self._applier.set_finalizer(DEVSERVERS, seen.server, FINALIZER, wanted=True)
+
+    async def _give_back_quota(self, server: DevServerObject, workloads: tuple[str, ...]) -> None:
+        for name in workloads:
+            self._fence.check()
+            with suppress(NotFound):
+                await self._api.delete(WORKLOADS, name, server.meta.namespace)
 
     async def _release(self, server: DevServerObject) -> None:
         try:

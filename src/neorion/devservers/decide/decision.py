@@ -9,8 +9,16 @@ from neorion.devservers.decide.flavor_change import ClusterFacts
 from neorion.devservers.decide.manifests import Manifest, OwnerIdentity
 from neorion.devservers.decide.names import rank_home_name, rank_name
 from neorion.devservers.decide.progress import progress_of
+from neorion.devservers.decide.quota import QueueEntry, on_assigned_nodes
 from neorion.devservers.decide.resize import ResizeMode, change
-from neorion.devservers.model import GROUP, Alert, DevServerStatus, Distributed, StopReason
+from neorion.devservers.model import (
+    GROUP,
+    Alert,
+    DevServerFlavorSpec,
+    DevServerStatus,
+    Distributed,
+    StopReason,
+)
 from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject, ServerDeployment
 from neorion.keel.kube.core import PersistentVolumeClaim, Pod
 from neorion.keel.kube.core.pods import ResourceRequirements
@@ -41,6 +49,8 @@ class Observed:
     user_keys: str = ""
     # The flavor that its status tells, where it asks for another.
     standing: DevServerFlavor | None = None
+    # None where Kueue does not count its machines.
+    quota: QueueEntry | None = None
     # Every home that was made for a server of this name.
     kept_homes: tuple[PersistentVolumeClaim, ...] = ()
 
@@ -52,6 +62,11 @@ class Observed:
     @property
     def distributed(self) -> Distributed | None:
         return self.server.spec.distributed
+
+    @cached_property
+    def machine(self) -> DevServerFlavorSpec | None:
+        """The flavor, on the nodes that Kueue chose."""
+        return on_assigned_nodes(self.flavor.spec, self.quota) if self.flavor is not None else None
 
     @property
     def nodes(self) -> int:
@@ -117,15 +132,16 @@ class Observed:
     def change(self) -> ResizeMode:
         """Kind of change that brings the server to its flavor."""
         pods = self.working_pods
-        if not pods or self.flavor is None:
+        if not pods or self.flavor is None or self.machine is None:
             return ResizeMode.NONE
         template = self.body.spec.template.spec.containers if self.body else ()
         image = None if self.server.spec.image else self.flavor.spec.image
         if template and image is not None and template[0].image != image:
             return ResizeMode.RECREATE
-        applied, flavor = template[0].resources if template else ResourceRequirements(), self.flavor.spec
-        modes = {change(pod, flavor, applied) for pod in pods}
-        return max(modes, key=tuple(ResizeMode).index)
+        applied, machine = template[0].resources if template else ResourceRequirements(), self.machine
+        found = max((change(pod, machine, applied) for pod in pods), key=tuple(ResizeMode).index)
+        # Quota is reserved for exact amounts: other amounts need another request.
+        return found if self.quota is None or found is ResizeMode.NONE else ResizeMode.RECREATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +186,7 @@ class Decision:
 
     `objects` are applied as they stand. `resize` are the resources its running pods get without a restart. `halt` takes
     the pods away where the flavor is missing and no Deployment could be written. `release` lets the object go. `alert`
-    is told once the status remembers that it was.
+    is told once the status remembers that it was. `finished` are Workloads whose quota is given back.
     """
 
     status: DevServerStatus
@@ -178,6 +194,7 @@ class Decision:
     edit: Edit | None = None
     resize: Manifest | None = None
     halt: bool = False
+    finished: tuple[str, ...] = ()
     release: bool = False
     notes: tuple[EventNote, ...] = ()
     alert: Alert | None = None

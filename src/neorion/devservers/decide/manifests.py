@@ -49,12 +49,14 @@ class OwnerIdentity:
 class OperatorSettings:
     """What the operator of the cluster decides for every server. Where `autoscaled`, nodes come when pods wait for them.
 
+    With `kueue`, servers with a queue have no Pods before Kueue has admitted them.
     `tools_image` brings sshd into every server that wants it; without it there is none.
     """
 
     default_image: str
     autoscaled: bool = False
     tools_image: str = ""
+    kueue: bool = False
 
 
 def all_of(
@@ -224,7 +226,7 @@ def pod_spec(
     if flavor.node_selector:
         pod["nodeSelector"] = dict(flavor.node_selector)
     if flavor.tolerations:
-        pod["tolerations"] = [_toleration(one) for one in flavor.tolerations]
+        pod["tolerations"] = [toleration(one) for one in flavor.tolerations]
     return pod
 
 
@@ -257,11 +259,11 @@ def _volumes(
     return volumes, mounts
 
 
-def _toleration(toleration: Toleration) -> Manifest:
+def toleration(taint: Toleration) -> Manifest:
     given = {
-        "key": toleration.key,
-        "operator": toleration.operator,
-        "value": toleration.value,
-        "effect": toleration.effect,
+        "key": taint.key,
+        "operator": taint.operator,
+        "value": taint.value,
+        "effect": taint.effect,
     }
     return {name: value for name, value in given.items() if value is not None}

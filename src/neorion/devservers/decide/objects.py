@@ -5,8 +5,10 @@ from neorion.devservers.decide.decision import Observed
 from neorion.devservers.decide.flavor_change import ClusterFacts, with_actual_home_size
 from neorion.devservers.decide.manifests import Manifest, OperatorSettings
 from neorion.devservers.decide.names import TEMPLATE_LABEL, rank_home_name
+from neorion.devservers.decide.quota import eviction, is_admitted, on_assigned_nodes, workload_manifest
 from neorion.devservers.decide.stateful_set import distributed_objects, sign_template, stateful_set
 from neorion.devservers.model import DevServerFlavorSpec, Distributed
+from neorion.devservers.model.kueue import QUEUE_LABEL
 
 
 def objects_of(
@@ -17,15 +19,31 @@ def objects_of(
 ) -> tuple[Manifest, ...]:
     """In an order in which each finds what it needs; what makes the Pods is last. `resources` keep Pods as they are."""
     spec = with_actual_home_size(seen.server.spec, seen.home, seen.around)
-    distributed = spec.distributed
+    machine, distributed = on_assigned_nodes(flavor, seen.quota), spec.distributed
     if distributed is None:
-        return manifests.all_of(seen.identity, spec, flavor, settings, resources, seen.user_keys)
-    keys = (seen.user_keys, seen.server.status.ssh_host_key)
-    return (
-        *homes_of(seen, seen.around),
-        *distributed_objects(seen.identity, spec, distributed, settings, keys),
-        _ranks(seen, distributed, flavor, settings, resources),
-    )
+        made = manifests.all_of(seen.identity, spec, machine, settings, resources, seen.user_keys)
+    else:
+        keys = (seen.user_keys, seen.server.status.ssh_host_key)
+        made = (
+            *homes_of(seen, seen.around),
+            *distributed_objects(seen.identity, spec, distributed, settings, keys),
+            _ranks(seen, distributed, machine, settings, resources),
+        )
+    return made if seen.quota is None else _within_quota(seen, flavor, made)
+
+
+def _within_quota(
+    seen: Observed, flavor: DevServerFlavorSpec, made: tuple[Manifest, ...]
+) -> tuple[Manifest, ...]:
+    """The objects and the request for quota. Pods wait for its admission, and the request for the end of earlier ones."""
+    *others, body = made
+    body["metadata"]["labels"].pop(QUEUE_LABEL, None)
+    if not is_admitted(seen.quota):
+        body["spec"]["replicas"] = 0
+    earlier = seen.quota is not None and bool(seen.quota.others)
+    if earlier or not seen.server.spec.running or eviction(seen.quota) is not None:
+        return (*others, body)
+    return (*others, workload_manifest(seen.identity, seen.server.spec, flavor), body)
 
 
 def homes_of(seen: Observed, around: ClusterFacts | None) -> tuple[Manifest, ...]:

@@ -56,6 +56,14 @@ from neorion.devservers.decide.progress import (
     silent_after,
     silent_steps,
 )
+from neorion.devservers.decide.quota import (
+    QUEUE_RECHECK,
+    eviction,
+    finished_workloads,
+    is_admitted,
+    queue_status,
+    quota_steps,
+)
 from neorion.devservers.decide.ranks import lost_ranks, rank_statuses, whole_steps
 from neorion.devservers.decide.rejected_writes import pod_refusal, refusal_steps
 from neorion.devservers.decide.resize import ResizeMode, pending
@@ -91,7 +99,8 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
     held = _flavor_change_block(seen, settings, moved)
     flavor = _flavor(seen, taken, now, held)
     server = running(seen, now, flavor)
-    shown = settled(server)
+    queued = not is_admitted(seen.quota)
+    shown = settled(server) if not queued else None
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
     alert = alert_of(seen, status) if end is None else None
@@ -101,6 +110,7 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
         status=status,
         objects=_objects(seen, settings, moved, held),
         edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
+        finished=finished_workloads(seen, running=True),
         resize=manifests.resources_of(seen.flavor.spec)
         if seen.flavor and moved is ResizeMode.IN_PLACE and not held
         else None,
@@ -112,6 +122,7 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
             next_warning(server, timed, now),
             undo_at,
             now + RECHECK_AFTER if held or seen.refused else None,
+            now + QUEUE_RECHECK if queued else None,
             None if status.ready else later(ssh_deadline(seen.pod), now),
             None if status.ready else later(mount_deadline(seen.pod), now),
             None if seen.is_whole else later(silent_after(seen.pods), now),
@@ -170,7 +181,8 @@ class _Facts:
 def _steps(seen: Observed, now: datetime) -> tuple[ConditionStep, ...]:
     *way, ready = whole_steps(seen)
     waits = () if seen.is_whole else silent_steps(seen.pods, now)
-    return (_accepted(seen), *refusal_steps(_refused(seen)), *way, *(waits or (ready,)))
+    quota = refusal_steps(_refused(seen)) or quota_steps(seen.quota)
+    return (_accepted(seen), *quota, *way, *(waits or (ready,)))
 
 
 def _refused(seen: Observed) -> str:
@@ -196,6 +208,8 @@ def _since(seen: Observed, now: datetime) -> datetime:
     before, created = seen.server.status, seen.server.meta.created
     if before.running_since is not None:
         return before.running_since
+    if before.phase is Phase.QUEUED:
+        return now
     if before.phase is None and created is not None:
         return datetime.fromisoformat(created)
     return now
@@ -233,7 +247,9 @@ def _flavor_change_block(seen: Observed, settings: OperatorSettings, moved: Resi
         return None
     in_place = moved is ResizeMode.IN_PLACE
     wanted = seen.server.spec.flavor
-    move = FlavorChange(seen.pod, wanted, seen.flavor.spec, in_place, settings.autoscaled, seen.nodes)
+    move = FlavorChange(
+        seen.pod, wanted, seen.machine or seen.flavor.spec, in_place, settings.autoscaled, seen.nodes
+    )
     return block_reason(move, seen.around)
 
 
@@ -251,6 +267,8 @@ def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> E
         if expired and seen.server.spec.lifecycle.on_expire is OnExpire.DELETE:
             return DeleteServer()
         return StopServer(due.reason)
+    if seen.pod is not None and eviction(seen.quota) is not None:
+        return StopServer(StopReason.PREEMPTED)
     if undo is not None and undo.previous is not None:
         return RevertFlavor(undo.previous)
     # Who started it again may not know of the mark; left there, it would explain the next stop.
@@ -297,7 +315,10 @@ def _status(
     spec, before = seen.server.spec, seen.server.status
     refused = taken[0].blocked and seen.pod is None
     marks = warned(seen, facts.server, facts.end, now)
+    queued = not is_admitted(seen.quota)
     current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
+    if queued and seen.pod is None and current is Phase.PENDING:
+        current = Phase.QUEUED
     resizing = _resizing(seen, facts)
     ssh = ssh_steps(seen.pod, now, ready=current is Phase.RUNNING)
     threats = (*idle_steps(seen, facts.server), expiring_step(marks, facts.end), resizing)
@@ -314,7 +335,8 @@ def _status(
         ssh_endpoint=f"{_host(seen)}:22" if has_sshd(seen.pod) else None,
         ssh_host_key=before.ssh_host_key,
         urls={port.name: f"http://{_host(seen)}:{port.port}" for port in spec.ports},
-        running_since=facts.server.since,
+        # Its time begins with its machines.
+        running_since=None if current is Phase.QUEUED else facts.server.since,
         start_time=before.start_time or (now if current is Phase.RUNNING else None),
         activity=activity(seen, facts.server),
         deadline=facts.end,
@@ -322,6 +344,7 @@ def _status(
         warned=marks,
         flavor=facts.flavor,
         cost=_cost(seen, facts.flavor, now),
+        queue=queue_status(seen.quota),
     )
 
 

@@ -14,12 +14,20 @@ from neorion.devservers.decide.lifetime import next_start, readable, schedule_fa
 from neorion.devservers.decide.manifests import Manifest, OperatorSettings
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
 from neorion.devservers.decide.objects import objects_of
-from neorion.devservers.decide.progress import conditions, obstacle, runs, silent_after, silent_steps
+from neorion.devservers.decide.progress import (
+    ConditionStep,
+    conditions,
+    obstacle,
+    runs,
+    silent_after,
+    silent_steps,
+)
+from neorion.devservers.decide.quota import finished_workloads
 from neorion.devservers.decide.rejected_writes import refusal_steps
 from neorion.devservers.decide.resize import ResizeMode
 from neorion.devservers.decide.running import RECHECK_AFTER, decide_running, earliest, later, price_of
 from neorion.devservers.decide.ssh import with_sshd
-from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
+from neorion.devservers.model import ConditionType, Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.field_types import span
 from neorion.keel.kube.core import PersistentVolumeClaim
 
@@ -116,7 +124,7 @@ def _stopped(seen: Observed, settings: OperatorSettings, now: datetime) -> Decis
     stopped_at = before.stopped_at or now
     gone_at = stopped_at + span(lifecycle.retention) if reason is StopReason.EXPIRED else None
     at_rest = Phase.EXPIRED if reason is StopReason.EXPIRED else Phase.STOPPED
-    stuck = silent_steps(seen.pods, now)
+    stuck = (*silent_steps(seen.pods, now), *_lost_quota(before, reason))
     status = DevServerStatus(
         phase=Phase.STOPPING if seen.pods else at_rest,
         conditions=conditions(stuck, before.conditions, now),
@@ -141,7 +149,20 @@ def _stopped(seen: Observed, settings: OperatorSettings, now: datetime) -> Decis
     wake = earliest(gone_at, next_start(lifecycle, reason, now), again, later(silent_after(seen.pods), now))
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
-    return Decision(status, objects=objects_of(seen, seen.flavor.spec, settings), edit=edit, wake=wake)
+    return Decision(
+        status,
+        objects=objects_of(seen, seen.flavor.spec, settings),
+        edit=edit,
+        finished=finished_workloads(seen, running=False),
+        wake=wake,
+    )
+
+
+def _lost_quota(before: DevServerStatus, reason: StopReason) -> tuple[ConditionStep, ...]:
+    """Why a server that lost its quota rests, for as long as it does."""
+    known = (one for one in before.conditions if one.type is ConditionType.QUOTA and one.reason == "Evicted")
+    told = next(known, None) if reason is StopReason.PREEMPTED else None
+    return () if told is None else (ConditionStep(told.type, False, told.reason, told.message),)
 
 
 def _rest_cost(seen: Observed, now: datetime) -> Cost | None:

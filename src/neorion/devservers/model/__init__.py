@@ -40,6 +40,7 @@ from neorion.devservers.model.status import (
     Deadline,
     DevServerStatus,
     Phase,
+    QueueStatus,
     Rank,
     StopReason,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "Port",
     "Price",
     "QueueRef",
+    "QueueStatus",
     "Rank",
     "RankHomes",
     "Resources",

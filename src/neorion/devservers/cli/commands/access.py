@@ -135,7 +135,11 @@ def exec_command(
 @click.argument("target", metavar="TARGET")
 @rank_option
 @click.option(
-    "--all", "every", is_flag=True, allow_from_autoenv=False, help="Copy to all ranks of a distributed server."
+    "--all",
+    "every",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="Copy to all ranks of a distributed server.",
 )
 @where_options
 def cp_command(
@@ -194,9 +198,15 @@ class LogOptions(TypedDict):
 
 @click.command("logs", cls=Command)
 @name_argument
-@click.option("-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Follow the log until the server ends.")
 @click.option(
-    "-p", "--previous", is_flag=True, allow_from_autoenv=False, help="Show the log of the last run, before the restart."
+    "-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Follow the log until the server ends."
+)
+@click.option(
+    "-p",
+    "--previous",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="Show the log of the last run, before the restart.",
 )
 @click.option("--tail", type=click.IntRange(0, _LINES_MAX), metavar="N", help="Show only the last N lines.")
 @click.option("--since", metavar="TIME", help="Show only lines younger than this, e.g. 10m.")

@@ -67,7 +67,9 @@ async def execute(fleet: DevServerApi, out: Output, name: str, command: tuple[st
 
 def check_command_given(name: str, command: tuple[str, ...]) -> None:
     if not command:
-        raise Invalid("devservers.no_command", "No command is given.", hint=f"Name one: devctl exec {name} -- ls.")
+        raise Invalid(
+            "devservers.no_command", "No command is given.", hint=f"Name one: devctl exec {name} -- ls."
+        )
 
 
 class CopyRequest(Struct, frozen=True):
