@@ -37,6 +37,13 @@ _COMMANDS: Final = (
         _INSIDE,
     ),
     ("logs", "commands.access:logs_command", "Show what a server writes.", _INSIDE),
+    ("open", "commands.open:open_command", "Open a server in an editor of this machine.", _INSIDE),
+    (
+        "submit",
+        "commands.submit:submit_command",
+        "Run a script on new machines and give them back.",
+        _LIFE,
+    ),
     ("describe", "commands.diagnostics:describe_command", "Show all there is to know of a server.", _LOOK),
     (
         "doctor",

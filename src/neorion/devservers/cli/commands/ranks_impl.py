@@ -1,6 +1,5 @@
 """Commands on all ranks of a distributed server at once, with each line marked by its rank."""
 
-import codecs
 import os
 import sys
 
@@ -18,13 +17,12 @@ from neorion.keel.kube.streams import ContainerRef, OutputStream
 
 
 class MarkedLines:
-    """Writes whole lines of one rank to a file descriptor, each with the rank before it."""
+    """Writes whole lines of one rank to file descriptors, each with the rank before it."""
 
-    def __init__(self, rank: int, target: int) -> None:
+    def __init__(self, rank: int, *targets: int) -> None:
         self._mark = f"[{rank}] ".encode()
-        self._target = target
+        self._targets = targets
         self._rest = b""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     async def write(self, data: bytes) -> None:
         *whole, self._rest = (self._rest + data).split(b"\n")
@@ -38,20 +36,28 @@ class MarkedLines:
             self._rest = b""
 
     async def _put(self, line: bytes) -> None:
-        # On a terminal a line must not do more than be read.
-        harmless = printable(line.decode(errors="replace")).encode() if os.isatty(self._target) else line
-        await write_all(self._target, self._mark + harmless + b"\n")
+        for target in self._targets:
+            # On a terminal a line must not do more than be read.
+            harmless = printable(line.decode(errors="replace")).encode() if os.isatty(target) else line
+            await write_all(target, self._mark + harmless + b"\n")
 
 
-async def execute_all(fleet: DevServerApi, name: str, command: tuple[str, ...]) -> int:
-    """Starts nowhere unless all ranks run. Gives the exit code of the lowest rank that failed."""
+async def execute_all(fleet: DevServerApi, name: str, command: tuple[str, ...], *copies: int) -> int:
+    """Starts nowhere unless all ranks run. Gives the exit code of the lowest rank that failed.
+
+    Each of `copies` is a file descriptor that gets all output too.
+    """
     check_command_given(name, command)
     places = [await container(one, name) for one in await every_rank(fleet, name)]
     sys.stdout.flush()
     codes = dict.fromkeys(range(len(places)), 0)
 
     async def run(rank: int, where: ContainerRef) -> None:
-        codes[rank] = await _run_marked(fleet, rank, where, command)
+        lines = {
+            OutputStream.STDOUT: MarkedLines(rank, sys.stdout.fileno(), *copies),
+            OutputStream.STDERR: MarkedLines(rank, sys.stderr.fileno(), *copies),
+        }
+        codes[rank] = await _run_marked(fleet, lines, where, command)
 
     async with anyio.create_task_group() as group:
         for rank, where in enumerate(places):
@@ -95,11 +101,12 @@ async def every_rank(fleet: DevServerApi, name: str) -> list[DevServerApi]:
     return [fleet.at_rank(rank) for rank in range(distributed.nodes if distributed is not None else 1)]
 
 
-async def _run_marked(fleet: DevServerApi, rank: int, where: ContainerRef, command: tuple[str, ...]) -> int:
-    lines = {
-        OutputStream.STDOUT: MarkedLines(rank, sys.stdout.fileno()),
-        OutputStream.STDERR: MarkedLines(rank, sys.stderr.fileno()),
-    }
+async def _run_marked(
+    fleet: DevServerApi,
+    lines: dict[OutputStream, MarkedLines],
+    where: ContainerRef,
+    command: tuple[str, ...],
+) -> int:
     try:
         async with exec_stream(fleet.client, where, command) as process:
             await process.close_stdin()
