@@ -33,7 +33,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "homes of another kind": ({"homes": "None"}, 'supported values: "PerRank", "Shared"'),
     "the rank of torchrun": ({"ncclSettings": {"RANK": "0"}}, _SETTINGS),
     "the rendezvous of torchrun": ({"ncclSettings": {"PET_NNODES": "9"}}, _SETTINGS),
-    "a library before all others": ({"ncclSettings": {"LD_PRELOAD": "/tmp/a.so"}}, _SETTINGS),
+    "a library before all others": ({"ncclSettings": {"LD_PRELOAD": "/lib/a.so"}}, _SETTINGS),
     "a setting in small letters": ({"ncclSettings": {"nccl_debug": "INFO"}}, _SETTINGS),
     "a setting with a space": ({"ncclSettings": {"NCCL_DEBUG ": "INFO"}}, _SETTINGS),
     "a setting without a name": ({"ncclSettings": {"NCCL_": "1"}}, _SETTINGS),

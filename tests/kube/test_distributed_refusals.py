@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from neorion.devservers.model.kube_types import DEVSERVERS
@@ -43,8 +44,8 @@ async def test_what_is_good_is_taken_as_it_was_written(fleet_api: Client, room: 
         "homes": "Shared",
         "ncclSettings": {"NCCL_DEBUG": "INFO", "NCCL_SOCKET_IFNAME": "eth0", "FI_PROVIDER": "efa"},
     }
-    made = await fleet_api.create(DEVSERVERS.raw, manifest(room, refused.NAME[1:], most))
-    assert made["spec"]["distributed"] == most
+    made = await fleet_api.create(DEVSERVERS, manifest(room, refused.NAME[1:], most))
+    assert msgspec.to_builtins(made.spec.distributed) == most
 
 
 async def test_a_change_that_cannot_be_is_refused(fleet_api: Client, room: Room):
