@@ -147,3 +147,30 @@ def test_torchrun_adds_up_over_all_ranks_without_an_option(trained: Devctl):
     trained.kubectl("wait", "--for=create", "pod/ddp-2", "--timeout=120s")
     trained.kubectl("wait", "--for=condition=Ready", "pod/ddp-2", "--timeout=120s")
     assert sums(trained.good(*command)) == ["0", "1", "2", "3"]
+
+
+def test_a_script_runs_on_machines_of_its_own_which_are_given_back(devctl: Devctl, tmp_path: Path):
+    script, log = tmp_path / "train.sh", tmp_path / "run.log"
+    script.write_text('echo "$1 on $PET_NODE_RANK"; exit $((PET_NODE_RANK * 4))\n')
+    run = (
+        "submit",
+        str(script),
+        "--replicas",
+        "2",
+        "--name",
+        "once",
+        "--home-size",
+        "1Gi",
+        "--log",
+        str(log),
+    )
+    done = devctl(*run, "--", "epoch")
+    assert done.returncode == 4, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[0] epoch on 0", "[1] epoch on 1"]
+    assert sorted(log.read_text().splitlines()) == ["[0] epoch on 0", "[1] epoch on 1"]
+    devctl.until_gone("devserver/once")
+    # The output is kept in the home, and a server of the same name gets it back.
+    devctl.good("create", "once", "--distributed", "--replicas", "2", "--home-size", "1Gi", "--wait")
+    kept = devctl.good("exec", "once", "--rank", "1", "--", "sh", "-c", "cat runs/once/log runs/once/code")
+    assert kept == "epoch on 1\n4\n"
+    devctl.good("delete", "once", "--yes")

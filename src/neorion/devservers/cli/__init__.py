@@ -39,6 +39,12 @@ _COMMANDS: Final = (
     ("logs", "commands.access:logs_command", "Show what a server writes.", _INSIDE),
     ("open", "commands.open:open_command", "Open a server in an editor of this machine.", _INSIDE),
     (
+        "jupyter",
+        "commands.jupyter:jupyter_command",
+        "Start JupyterLab in a server and open it here.",
+        _INSIDE,
+    ),
+    (
         "submit",
         "commands.submit:submit_command",
         "Run a script on new machines and give them back.",
