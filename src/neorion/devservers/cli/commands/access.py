@@ -51,10 +51,12 @@ def _names_server_alone(command: Command, ctx: click.Context, args: list[str]) -
     head = args[: args.index("--")]
     ctx.allow_interspersed_args = True
     try:
-        _, words, _ = command.make_parser(ctx).parse_args(head)
+        given, _, _ = command.make_parser(ctx).parse_args(head)
     except click.UsageError:
         return False
-    return len(words) == 1
+    # An argument that is not given is a mark of click's own, which counts as true.
+    named, words = (isinstance(given.get(one), kind) for one, kind in (("name", str), ("command", tuple)))
+    return named and not (words and given["command"])
 
 
 class ExecOptions(TypedDict):
