@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # A place in a queue changes without a word to those behind.
 QUEUE_RECHECK: Final = timedelta(seconds=10)
 _PREEMPTOR: Final = re.compile(r"UID: ([0-9a-f]{8}-[0-9a-f-]{27})")
-_WAITS: Final = "It waits for quota."
+_UNTRIED: Final = Condition("QuotaReserved", "False", "Pending", "quota is not free yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +137,10 @@ def quota_steps(entry: QueueEntry | None) -> tuple[ConditionStep, ...]:
         return (ConditionStep(kind, True, "QuotaReserved"),)
     if (lost := eviction(entry)) is not None:
         return (ConditionStep(kind, False, "Evicted", lost),)
-    told = condition(entry.workload.status.conditions, "QuotaReserved") if entry.workload else None
-    if told is None:
+    if entry.workload is None:
         return (ConditionStep(kind, None, "Waiting"),)
+    # Kueue says nothing of one that it has not tried, as behind another of the same size.
+    told = condition(entry.workload.status.conditions, "QuotaReserved") or _UNTRIED
     place = f"Place {entry.place} of {entry.waiting} in {entry.queue}: " if entry.place else ""
     return (ConditionStep(kind, False, told.reason or "Pending", f"{place}{_sentence(told)}"),)
 
@@ -184,4 +185,4 @@ def _holds(workload: Workload | None, kind: str) -> bool:
 
 
 def _sentence(told: Condition) -> str:
-    return f"{told.message.rstrip('.')}." if told.message else _WAITS
+    return f"{told.message.rstrip('.') or 'no reason is given'}."
