@@ -102,6 +102,12 @@ def quota_message(status: DevServerStatus) -> str:
     return next((one.message for one in status.conditions if one.type is ConditionType.QUOTA), "")
 
 
+def place_of(room: Room, name: str) -> tuple[int | None, int | None]:
+    server = room.server(name)
+    queue = server.status.queue if server is not None else None
+    return (queue.place, queue.waiting) if queue is not None else (None, None)
+
+
 async def pods(client: Client, namespace: str) -> int:
     return len((await client.list(POD, namespace)).items)
 
@@ -121,12 +127,8 @@ async def test_two_teams_borrow_wait_and_take_back(rooms: tuple[Room, Room]):
         await create(bob, "first", flavor, mode="distributed", distributed=GANG)
         await bob.until_phase("first", Phase.QUEUED)
         await create(bob, "second", flavor, mode="distributed", distributed=GANG)
-        await bob.until(
-            lambda: (
-                (one := bob.server("second")) is not None
-                and quota_message(one.status).startswith("Place 2 of 2 in team: ")
-            )
-        )
+        for place, name in enumerate(("first", "second"), 1):
+            await bob.until(lambda place=place, name=name: place_of(bob, name) == (place, 2))
         first = bob.server("first")
         assert first is not None
         assert quota_message(first.status).startswith("Place 1 of 2 in team: ")

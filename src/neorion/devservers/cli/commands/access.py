@@ -20,7 +20,7 @@ _LINES_MAX = 2**63 - 1
     default="",
     show_default=False,
     metavar="PROGRAM",
-    help="Shell to run.  [default: bash if the image has it, else sh]",
+    help="Shell to run (default: bash if the image has it, else sh).",
 )
 @rank_option
 @where_options

@@ -51,7 +51,7 @@ def editor_address(editor: str, host: str, path: str) -> str:
         raise Invalid(
             "devservers.path",
             f'"{path}" is not a folder of a server.',
-            hint="Write it from the root, e.g. /home/dev/project.",
+            hint="Write it from the root, as in /home/dev/project.",
         )
     return _ADDRESSES[editor](host, path)
 
@@ -67,7 +67,7 @@ async def open_server(
         raise Conflict(
             "devservers.no_ssh",
             f"{name} has no SSH server, by which an editor could reach it.",
-            hint=f"Start it, or ask an administrator for SSH: devctl describe {name}.",
+            hint="Start it, or ask an administrator for SSH.",
         )
     if out.shared.output is Format.TABLE:
         out.text(f"{url}\n")

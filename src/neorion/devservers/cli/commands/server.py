@@ -99,13 +99,13 @@ def _announce(out: Output, sentence: str) -> None:
     "--replicas",
     type=click.IntRange(1, _RANKS_MAX),
     metavar="N",
-    help="Number of machines, with --distributed.  [default: 1]",
+    help="Number of machines, with --distributed (default: 1).",
 )
 @_option_without_env(
     "--nproc-per-node",
     type=click.IntRange(1, 64),
     metavar="N",
-    help="Processes on each machine, with --distributed.  [default: its GPUs, or 1]",
+    help="Processes on each machine, with --distributed (default: its GPUs, or 1).",
 )
 @_option_without_env(
     "--min-replicas",
@@ -118,7 +118,7 @@ def _announce(out: Output, sentence: str) -> None:
     default="",
     show_default=False,
     metavar="BACKEND",
-    help="Backend of PyTorch: nccl, gloo or mpi, with --distributed.  [default: nccl with GPUs, else gloo]",
+    help="Backend of PyTorch: nccl, gloo or mpi, with --distributed (default: nccl with GPUs, else gloo).",
 )
 @_option_without_env(
     "--shared-home", is_flag=True, help="One home for all ranks, with --distributed, where storage allows it."

@@ -39,9 +39,9 @@ class SubmitOptions(TypedDict):
     show_default=False,
     allow_from_autoenv=False,
     metavar="NAME",
-    help="Name of the run.  [default: made from that of SCRIPT]",
+    help="Name of the run (default: made from that of SCRIPT).",
 )
-@flavor_option(default="", show_default=False, help="Kind of machine.  [default: the default of the cluster]")
+@flavor_option(default="", show_default=False, help="Kind of machine (default: the default of the cluster).")
 @click.option("--image", default="", show_default=False, metavar="IMAGE", help="Image to run SCRIPT in.")
 @click.option(
     "--home-size", default="", show_default=False, metavar="SIZE", help="Size of a home, e.g. 10Gi."
@@ -59,7 +59,7 @@ class SubmitOptions(TypedDict):
     "--nproc-per-node",
     type=click.IntRange(1, 64),
     metavar="N",
-    help="Processes on each machine.  [default: its GPUs, or 1]",
+    help="Processes on each machine (default: its GPUs, or 1).",
 )
 @click.option(
     "--backend",
@@ -73,7 +73,7 @@ class SubmitOptions(TypedDict):
     type=click.Path(path_type=Path, dir_okay=False),
     allow_from_autoenv=False,
     metavar="FILE",
-    help="File for a copy of the output.  [default: NAME.log]",
+    help="File for a copy of the output (default: NAME.log).",
 )
 @click.option("--keep", is_flag=True, allow_from_autoenv=False, help="Keep the server after the run.")
 @timeout_option
