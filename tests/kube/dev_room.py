@@ -81,7 +81,10 @@ class Room:
         self.homes.listen(self._homes_are_kept)
 
     def _one_pod(self, _before: Pod | None, after: Pod | None, _lane: Priority) -> None:
-        living = self.pods_of(after.meta.labels.get(SERVER_LABEL, "")) if after else []
+        owner = after.meta.controller if after else None
+        if after is None or (owner is not None and owner.kind == "StatefulSet"):
+            return
+        living = self.pods_of(after.meta.labels.get(SERVER_LABEL, ""))
         if len(living) > 1:
             self.broken.append(f"two pods at once: {[pod.meta.name for pod in living]}")
 
@@ -128,6 +131,12 @@ class Room:
     def pod(self, name: str) -> Pod:
         [pod] = self.pods_of(name)
         return pod
+
+    def rank_homes(self, name: str) -> dict[str, str]:
+        """Names and uids of the homes of a distributed server."""
+        return {
+            home.meta.name: home.meta.uid for home in self.homes if home.meta.name.startswith(f"home-{name}-")
+        }
 
     def cpu(self, name: str) -> str:
         return self.pod(name).spec.containers[0].resources.requests["cpu"]

@@ -224,10 +224,12 @@ def test_who_stops_waiting_leaves_the_server(devctl: Devctl, box: str):
 
 def test_what_the_operator_refuses_is_told_in_its_words(devctl: Devctl, box: str):
     del box
-    done = devctl("create", "many", "--distributed", "--replicas", "4")
+    devctl.good("create", "lost", "--home-size", "1Gi")
+    devctl.change("lost", {"flavor": "no-such"})
+    done = devctl("start", "lost")
     assert done.returncode == 1
-    assert "Distributed servers are not served here yet" in done.stderr
-    devctl.good("delete", "many", "--yes")
+    assert 'There is no flavor "no-such"' in done.stderr
+    devctl.good("delete", "lost", "--yes")
 
 
 def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box: str, tmp_path: Path):

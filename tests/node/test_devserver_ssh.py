@@ -131,3 +131,26 @@ def test_a_server_without_ssh_has_none(devctl: Devctl):
     assert "sshEndpoint" not in status
     assert devctl.good("exec", "closed", "--", "sh", "-c", "ls /opt/devserver") == "bin\n"
     devctl.good("delete", "closed", "--yes")
+
+
+def test_ranks_log_in_to_each_other_and_to_no_other_server(devctl: Devctl):
+    for name, extra in (("pair", ["--distributed", "--replicas", "2"]), ("alone", [])):
+        devctl.good("create", name, "--image", "small:test", "--home-size", "1Gi", *extra, "--wait")
+    login = "/opt/devserver/bin/rank-ssh"
+    assert devctl.good("exec", "pair", "--rank", "0", "--", login, "1", "hostname") == "pair-1\n"
+    assert devctl.good("exec", "pair", "--rank", "1", "--", login, "0", "echo $PET_NODE_RANK") == "0\n"
+
+    def by_address(server: str) -> int:
+        """The exit code of a login from the first rank with its key, whatever the host key."""
+        selector = f"devservers.io/server={server}"
+        pods = json.loads(devctl.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
+        options = ["-i", "/opt/devserver/run/host_key", "-p", "2222", "-o", "BatchMode=yes"]
+        options += ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
+        target = f"dev@{pods[-1]['status']['podIP']}"
+        return devctl("exec", "pair", "--", login, *options, target, "true").returncode
+
+    assert by_address("pair") == 0
+    assert by_address("alone") == 255
+    assert devctl("exec", "alone", "--", login, "0", "true").returncode == 69
+    for name in ("pair", "alone"):
+        devctl.good("delete", name, "--yes")

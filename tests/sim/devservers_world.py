@@ -11,8 +11,9 @@ import anyio
 from neorion.devservers.app import OperatorOptions, build
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
 from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL, SERVER_LABEL, home_name
+from neorion.devservers.decide.names import rank_home_name
 from neorion.devservers.model import Phase
-from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERFLAVORS, DEVSERVERS
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERFLAVORS, DEVSERVERS, STATEFUL_SETS
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Duration, Error, Finding, Severity
 from neorion.keel.kube import DeleteOptions, KubeApi, MergePatch, ObjectKey
@@ -25,6 +26,9 @@ from tests.sim.kube_world import REPLICAS, Truth, WiredApi, api_server
 HOME = "devservers-system"
 USERS: Final = "dev-ann"
 NAMES: Final = ("a", "b", "c", "d")
+# Distributed servers of two machines.
+GANGS: Final = ("e", "f")
+RANKS: Final = 2
 # Differ in more than CPU and memory: the double does not serve the resize of a pod.
 ZONES: Final = ("north", "south")
 # As the kubelet says when a pod has ended.
@@ -112,6 +116,8 @@ class Machinery:
                 await self._api.patch(CLAIM, key.name, bound, key.namespace, "status")
         for key, entry in sorted(self._cluster.entries(DEPLOYMENTS).items()):
             await self._run_pods(key, entry.body)
+        for key, entry in sorted(self._cluster.entries(STATEFUL_SETS).items()):
+            await self._run_ranks(key, entry.body)
         self._cluster.collect()
 
     async def _run_pods(self, key: ObjectKey, body: dict[str, Any]) -> None:
@@ -127,10 +133,20 @@ class Machinery:
         if spec["replicas"] and not pods:
             await self._start(key, body, wanted)
 
-    async def _start(self, key: ObjectKey, body: dict[str, Any], wanted: str) -> None:
+    async def _run_ranks(self, key: ObjectKey, body: dict[str, Any]) -> None:
+        """As a StatefulSet with OnDelete does: Pods come and go with its size, and stay whatever its template says."""
+        names = [f"{key.name}-{rank}" for rank in range(body["spec"]["replicas"])]
+        there = {pod["metadata"]["name"] for pod in pods_of(self._cluster.entries(POD), key)}
+        for name in sorted(there.difference(names)):
+            await self._api.delete(POD, name, key.namespace, AT_ONCE)
+        for name in (one for one in names if one not in there):
+            await self._start(key, body, json.dumps(body["spec"]["template"], sort_keys=True), name)
+
+    async def _start(self, key: ObjectKey, body: dict[str, Any], wanted: str, name: str = "") -> None:
         meta, template = body["metadata"], body["spec"]["template"]
-        owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": meta["name"], "uid": meta["uid"]}
-        name = f"{key.name}-{next(self._pods)}"
+        kind = "StatefulSet" if name else "Deployment"
+        owner = {"apiVersion": "apps/v1", "kind": kind, "name": meta["name"], "uid": meta["uid"]}
+        name = name or f"{key.name}-{next(self._pods)}"
         metadata = {
             "name": name,
             "namespace": key.namespace,
@@ -172,6 +188,12 @@ def server(name: str, zone: str = ZONES[0], **lifecycle: Any) -> dict[str, Any]:
     }
 
 
+def gang(name: str, zone: str = ZONES[0], **lifecycle: Any) -> dict[str, Any]:
+    made = server(name, zone, **lifecycle)
+    made["spec"] |= {"mode": "distributed", "distributed": {"worldSize": RANKS, "backend": "gloo"}}
+    return made
+
+
 async def equip(api: MemoryApi) -> None:
     """A node and a flavor in each zone."""
     for zone in ZONES:
@@ -185,8 +207,8 @@ async def people(world: World, api: MemoryApi, changes: int) -> None:
     await equip(api)
     for _ in range(changes):
         await world.sleep(world.rng.uniform(0, 2))
-        name = world.rng.choice(NAMES)
-        act = world.rng.choice((_create, _create, _lend, _move, _switch, _delete, _vandalize))
+        name = world.rng.choice((*NAMES, *GANGS))
+        act = world.rng.choice((_create, _create, _lend, _move, _switch, _delete, _vandalize, _lose))
         try:
             await act(world, api, name)
         except Error as error:
@@ -194,11 +216,13 @@ async def people(world: World, api: MemoryApi, changes: int) -> None:
 
 
 async def _create(world: World, api: MemoryApi, name: str) -> None:
-    await api.create(DEVSERVERS, server(name, world.rng.choice(ZONES)))
+    make = gang if name in GANGS else server
+    await api.create(DEVSERVERS, make(name, world.rng.choice(ZONES)))
 
 
 async def _lend(world: World, api: MemoryApi, name: str) -> None:
-    await api.create(DEVSERVERS, server(name, timeToLive=f"{world.rng.randrange(5, LENT_S_MAX)}s"))
+    make = gang if name in GANGS else server
+    await api.create(DEVSERVERS, make(name, timeToLive=f"{world.rng.randrange(5, LENT_S_MAX)}s"))
 
 
 async def _move(world: World, api: MemoryApi, name: str) -> None:
@@ -216,7 +240,13 @@ async def _delete(_world: World, api: MemoryApi, name: str) -> None:
 
 
 async def _vandalize(_world: World, api: MemoryApi, name: str) -> None:
-    await api.patch(DEPLOYMENTS, name, MergePatch({"spec": {"replicas": 7}}), USERS)
+    kind = STATEFUL_SETS if name in GANGS else DEPLOYMENTS
+    await api.patch(kind, name, MergePatch({"spec": {"replicas": 7}}), USERS)
+
+
+async def _lose(world: World, api: MemoryApi, name: str) -> None:
+    """A Pod goes, as with its node."""
+    await api.delete(POD, f"{name}-{world.rng.randrange(RANKS)}", USERS, AT_ONCE)
 
 
 async def unlike_wanted(truth: Harbour, api: MemoryApi) -> list[str]:
@@ -224,17 +254,20 @@ async def unlike_wanted(truth: Harbour, api: MemoryApi) -> list[str]:
     wrong = list[str]()
     servers = {one.meta.name: one for one in (await api.list(DEVSERVERS)).items}
     homes = {one.meta.name: one for one in (await api.list(CLAIM)).items}
-    bodies = {one.meta.name for one in (await api.list(DEPLOYMENTS)).items}
+    kinds = (DEPLOYMENTS, STATEFUL_SETS)
+    bodies = {one.meta.name for kind in kinds for one in (await api.list(kind)).items}
     for name, one in servers.items():
         pods = pods_of(truth.cluster.entries(POD), one.meta.key)
         phases = {Phase.RUNNING} if one.spec.running else {Phase.STOPPED, Phase.EXPIRED}
-        if one.status.phase not in phases or len(pods) != int(one.spec.running):
+        machines = one.spec.distributed.nodes if one.spec.distributed is not None else 1
+        if one.status.phase not in phases or len(pods) != machines * int(one.spec.running):
             wrong.append(f"{name} is {one.status.phase} with {len(pods)} pods, running={one.spec.running}")
         if any(pod["spec"]["nodeSelector"] != {"zone": one.spec.flavor} for pod in pods):
             wrong.append(f"{name} runs on another flavor")
-        home = homes.pop(home_name(name), None)
-        if home is None or HOME_DELETE_AFTER in home.meta.annotations:
-            wrong.append(f"{name} has no home to stay in")
+        own = [rank_home_name(name, rank) for rank in range(machines)]
+        for home in (homes.pop(each, None) for each in (own if name in GANGS else [home_name(name)])):
+            if home is None or HOME_DELETE_AFTER in home.meta.annotations:
+                wrong.append(f"{name} has no home to stay in")
     wrong += [f"{name} outlived its retention" for name in homes]
     wrong += [f"{name} has no server" for name in bodies - servers.keys()]
     return wrong

@@ -10,10 +10,8 @@ from neorion.devservers.model import (
     AppliedFlavor,
     DevServerSpec,
     DevServerStatus,
-    Distributed,
     FlavorLimits,
     Lifecycle,
-    Mode,
     Phase,
     Schedule,
     StopReason,
@@ -69,7 +67,6 @@ def unschedulable() -> Pod:
 SPEC = DevServerSpec(flavor="cpu-small")
 NO_ROOM = 'pods "x" is forbidden: exceeded quota: dev-user, requested: pods=1, used: pods=5, limited: pods=5'
 FULL = ServerDeployment(status=ServerDeploymentStatus((DeploymentCondition("ReplicaFailure", NO_ROOM),)))
-DISTRIBUTED = DevServerSpec(flavor="cpu-small", mode=Mode.DISTRIBUTED, distributed=Distributed(world_size=4))
 
 
 @dataclass(frozen=True)
@@ -89,11 +86,6 @@ CASES = {
         observed(SPEC, known=False),
         'There is no flavor "cpu-small"; devctl flavors lists those there are.',
         "devctl update mydev --flavor FLAVOR, with one that devctl flavors lists.",
-    ),
-    "distributed": Case(
-        observed(DISTRIBUTED),
-        "Distributed servers are not served here yet; use mode standalone.",
-        "Delete it, and create it without --distributed.",
     ),
     "no room": Case(
         observed(SPEC, pod=unschedulable()),

@@ -18,9 +18,7 @@ from neorion.devservers.decide.running import UNDO_AFTER
 from neorion.devservers.model import (
     DevServerSpec,
     DevServerStatus,
-    Distributed,
     Lifecycle,
-    Mode,
     OnExpire,
     Phase,
     Resources,
@@ -157,10 +155,6 @@ def test_running_out_of_memory_is_told_once():
     ("spec", "word"),
     [
         (DevServerSpec(flavor="cpu-smal"), 'There is no flavor "cpu-smal"'),
-        (
-            DevServerSpec(flavor="cpu-small", mode=Mode.DISTRIBUTED, distributed=Distributed(world_size=2)),
-            "Distributed",
-        ),
         (
             DevServerSpec(flavor="cpu-small", lifecycle=Lifecycle(schedule=Schedule(start="61 * * * *"))),
             "schedule.start",

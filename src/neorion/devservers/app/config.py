@@ -27,6 +27,7 @@ class OperatorFile(Model):
     """`default_image` is for servers and flavors that name none, from their next start. `scope` is one namespace, or "" for all.
 
     `tools_image` is the image of infra/docker/devserver-tools; without it servers have no SSH but that of their own image.
+    With `kueue`, servers that have a queue ask Kueue for quota before they get Pods.
     `autoscaled` is for clusters that make nodes when pods wait for them: a flavor without a node is then no mistake.
     """
 
@@ -35,6 +36,7 @@ class OperatorFile(Model):
     namespace: str = "devservers-system"
     scope: str = ""
     autoscaled: bool = False
+    kueue: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
     webhook: WebhookFile | None = None
@@ -42,7 +44,7 @@ class OperatorFile(Model):
     def orders(self) -> OperatorConfig:
         hook = self.webhook
         return OperatorConfig(
-            OperatorSettings(self.default_image, self.autoscaled, self.tools_image),
+            OperatorSettings(self.default_image, self.autoscaled, self.tools_image, self.kueue),
             self.namespace,
             self.scope,
             self.host,

@@ -15,6 +15,7 @@ from neorion.devservers.controllers import (
     Writers,
 )
 from neorion.devservers.controllers.cache import expiring_home, idle_stop_enabled, server_key
+from neorion.devservers.controllers.queue import workload_server
 from neorion.devservers.decide import OperatorSettings, flavors_of, pod_refusal
 from neorion.devservers.model.kube_types import DevServerObject, ServerDeployment
 from neorion.devservers.ports import (
@@ -83,7 +84,7 @@ def build(
     reach: OperatorAdapters = NOWHERE,
 ) -> Operator:
     informers = InformerFactory(api, clock, rng, measures=measures)
-    mirrors = ClusterCache(informers, plan.scope)
+    mirrors = ClusterCache(informers, plan.scope, kueue=plan.settings.kueue)
     reach.tally.oversee(mirrors.servers)
     election = Election(api, ObjectKey(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     recorder = EventRecorder(api, "devservers.io/operator", plan.identity, clock)
@@ -101,6 +102,9 @@ def build(
     servers.watch(mirrors.flavors, mirrors.on_flavor, generation_changed, begins=False)
     servers.watch(mirrors.claims, server_key, begins=False)
     servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
+    servers.watch(mirrors.stateful_sets, server_key, generation_changed, begins=False)
+    if mirrors.queues is not None:
+        servers.watch(mirrors.queues.workloads, workload_server, begins=False)
     servers.watch(mirrors.services, server_key, begins=False)
     servers.watch(mirrors.scripts, server_key, begins=False)
     servers.watch(mirrors.scripts, mirrors.of_user_keys, begins=False)

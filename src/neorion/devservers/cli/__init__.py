@@ -37,6 +37,19 @@ _COMMANDS: Final = (
         _INSIDE,
     ),
     ("logs", "commands.access:logs_command", "Show what a server writes.", _INSIDE),
+    ("open", "commands.open:open_command", "Open a server in an editor of this machine.", _INSIDE),
+    (
+        "jupyter",
+        "commands.jupyter:jupyter_command",
+        "Start JupyterLab in a server and open it here.",
+        _INSIDE,
+    ),
+    (
+        "submit",
+        "commands.submit:submit_command",
+        "Run a script on new machines and give them back.",
+        _LIFE,
+    ),
     ("describe", "commands.diagnostics:describe_command", "Show all there is to know of a server.", _LOOK),
     (
         "doctor",
@@ -46,6 +59,7 @@ _COMMANDS: Final = (
     ),
     ("events", "commands.diagnostics:events_command", "Show what happened to a server.", _LOOK),
     ("monitor", "commands.diagnostics:monitor_command", "Watch servers and what they use.", _LOOK),
+    ("queue", "commands.queue:queue_command", "List the servers that wait for quota.", _LOOK),
     ("cost", "commands.diagnostics:cost_command", "Show what servers have cost.", _LOOK),
     ("flavors", "commands.cluster:flavors_command", "List the kinds of machines there are.", _AROUND),
     ("status", "commands.cluster:status_command", "Show the cluster, your servers and the flavors.", _AROUND),

@@ -80,6 +80,13 @@ maybe_name_argument = click.argument("name", default="", metavar="[NAME]", shell
 some_names_argument = partial(click.argument, "names", nargs=-1, shell_complete=_completed)
 flavor_option = partial(click.option, "--flavor", metavar="FLAVOR", shell_complete=_completed)
 flavor_argument = click.argument("short", default="", metavar="[FLAVOR]", shell_complete=_completed)
+rank_option = click.option(
+    "--rank",
+    type=click.IntRange(min=0),
+    allow_from_autoenv=False,
+    metavar="N",
+    help="The rank of a distributed server; the first if none.",
+)
 timeout_option = click.option(
     "--timeout", default="15m", metavar="TIME", help="How long to wait, as in 30s or 10m."
 )

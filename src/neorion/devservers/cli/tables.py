@@ -21,6 +21,7 @@ class ServerRecord(Struct, frozen=True):
     ready: bool
     message: str
     home: str
+    ranks: str
     stops: Instant | None
     stops_because: str
     last_used: Instant | None
@@ -40,12 +41,20 @@ class ServerRecord(Struct, frozen=True):
             ready=status.ready,
             message=obstacle(server),
             home=spec.persistent_home_size,
+            ranks=_ranks(server),
             stops=moment(status.deadline.time) if status.deadline else None,
             stops_because=STOPS[status.deadline.reason] if status.deadline else "",
             last_used=moment(status.activity.last_time) if status.activity else None,
             used_by=status.activity.source if status.activity else "",
             created=moment(server.meta.created),
         )
+
+
+def _ranks(server: DevServerObject) -> str:
+    """Ready ranks of all, of a distributed server."""
+    distributed = server.spec.distributed
+    ready = sum(rank.ready for rank in server.status.ranks)
+    return f"{ready}/{distributed.nodes}" if distributed is not None else ""
 
 
 def phase(server: DevServerObject) -> str:
@@ -61,6 +70,7 @@ def servers_table(now: Instant) -> Table[ServerRecord]:
             Column("FLAVOR", lambda one: one.flavor, priority=2),
             Column("STATUS", lambda one: one.phase, tone=lambda one: TONES.get(one.phase)),
             Column("READY", lambda one: one.ready, priority=4),
+            Column("RANKS", lambda one: one.ranks, priority=4, right=True),
             Column("STOPS", lambda one: until(now, one.stops), priority=1),
             Column("AGE", lambda one: age(now, one.created), priority=3),
             Column("OWNER", lambda one: one.owner, wide=True),

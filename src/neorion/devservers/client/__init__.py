@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from neorion.devservers.client.api import DevServerApi, event_time
     from neorion.devservers.client.async_client import AsyncDevServer, CreateArgs, KubeSelection
     from neorion.devservers.client.client import DevServer
-    from neorion.devservers.client.create_request import CreateRequest
+    from neorion.devservers.client.create_request import CreateRequest, DistributedRequest
     from neorion.devservers.client.durations import parse_span, span_text
     from neorion.devservers.client.extend import Extension, extended
     from neorion.devservers.client.file_copy import SkippedEntry, copy_from, copy_to
@@ -48,6 +48,7 @@ __all__ = [
     "DevServer",
     "DevServerApi",
     "Diagnosis",
+    "DistributedRequest",
     "Extension",
     "FlavorChangePlan",
     "KubeContext",
@@ -145,6 +146,6 @@ __getattr__ = lazy_exports(
             "diagnose",
             "stop_conditions",
         ),
-        "create_request": ("CreateRequest",),
+        "create_request": ("CreateRequest", "DistributedRequest"),
     },
 )

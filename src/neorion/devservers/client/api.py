@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Any
 from neorion.devservers.client.durations import parse_span, span_text
 from neorion.devservers.client.progress import obstacle
 from neorion.devservers.client.server_diagnosis import Diagnosis, diagnose
-from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name
+from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name, rank_name
 from neorion.devservers.model import GROUP
 from neorion.devservers.model.field_types import span
 from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, DevServerFlavor, DevServerObject
 from neorion.devservers.model.tenancy import user_of
-from neorion.keel.base import Conflict, Deadline, Duration, Id, NotFound, QuotaExceeded, Retry, did_you_mean
+from neorion.keel.base import (
+    Conflict,
+    Deadline,
+    Duration,
+    Id,
+    Invalid,
+    NotFound,
+    QuotaExceeded,
+    Retry,
+    did_you_mean,
+)
 from neorion.keel.clock import Clock, SystemIds
 from neorion.keel.kube import (
     Added,
@@ -59,10 +69,15 @@ class _Request(Id):
 class DevServerApi:
     """Every verb on servers that needs no look inside them."""
 
-    def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
+    def __init__(self, client: Client, namespace: str, clock: Clock, rank: int | None = None) -> None:
         self.client = client
         self.namespace = namespace
         self.clock = clock
+        self._rank = rank
+
+    def at_rank(self, rank: int | None) -> "DevServerApi":
+        """The same servers, of which that rank alone is reached into. Without one, the first."""
+        return DevServerApi(self.client, self.namespace, self.clock, rank)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock.now().ns // 1_000_000_000, UTC)
@@ -134,7 +149,7 @@ class DevServerApi:
                     f"{flavor.meta.name} allows {limits.max_per_user} servers for each user.",
                     hint=f"Delete one you have: {', '.join(taken)}." if taken else "Take another flavor.",
                 )
-        return wish.manifest(self.namespace, flavor.meta.name)
+        return wish.on(flavor.spec).manifest(self.namespace, flavor.meta.name)
 
     async def create(self, wish: "CreateRequest") -> DevServerObject:
         """Refuses what cannot be before anything is written."""
@@ -228,9 +243,17 @@ class DevServerApi:
     async def pod(self, name: str) -> Pod:
         """The one to reach into: it runs, and is not on its way out."""
         server = await self.server(name)
+        wanted = rank_pod_name(server, self._rank)
         standing = [
-            pod for pod in await self.pods(name) if pod.meta.deleted is None and pod.status.phase == "Running"
+            pod
+            for pod in await self.pods(name)
+            if pod.meta.deleted is None and pod.status.phase == "Running" and wanted in (None, pod.meta.name)
         ]
+        if not standing and wanted is not None and server.status.ready:
+            sentence = f"Rank {self._rank or 0} of {name} does not run at the moment."
+            raise Conflict(
+                "devservers.not_running", sentence, hint=f"Look at its ranks: devctl describe {name}."
+            )
         if not standing:
             found = diagnose(server)
             sentence = f"{name} has no machine at the moment." if found.well else found.sentence
@@ -323,6 +346,19 @@ class DevServerApi:
         return await self.client.patch(DEVSERVERS, server.meta.name, MergePatch(body), self.namespace)
 
 
+def rank_pod_name(server: DevServerObject, rank: int | None) -> str | None:
+    """Pod of a rank of a distributed server; None for a server whose one Pod has any name."""
+    name, distributed = server.meta.name, server.spec.distributed
+    ranks = distributed.nodes if distributed is not None else 1
+    if rank is not None and not 0 <= rank < ranks:
+        raise Invalid(
+            "devservers.rank",
+            f"{name} has no rank {rank}.",
+            hint=f"Its ranks are 0 to {ranks - 1}." if ranks > 1 else "Leave out --rank: it is one machine.",
+        )
+    return rank_name(name, rank or 0) if distributed is not None else None
+
+
 def _is_younger(event: Event, since: datetime | None) -> bool:
     """In whole seconds, as a status tells its times. What has no time counts."""
     told = event_time(event)
@@ -337,7 +373,9 @@ def event_time(event: Event) -> str:
 def _is_about(event: Event, name: str) -> bool:
     about = event.regarding
     if about.kind == CLAIM.name:
-        return about.name == home_name(name)
+        return about.name == home_name(name) or re.fullmatch(f"home-{name}-[0-9]+", about.name) is not None
+    if about.kind == POD.name and re.fullmatch(f"{name}-[0-9]{{1,4}}", about.name):
+        return True
     if about.kind in _MADE:
         return re.fullmatch(re.escape(name) + _MADE[about.kind], about.name) is not None
     return about.name == name

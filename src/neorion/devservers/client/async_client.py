@@ -12,7 +12,7 @@ from anyio import Event as Moment
 
 from neorion.devservers.client import file_copy, pod_access
 from neorion.devservers.client.api import DevServerApi
-from neorion.devservers.client.create_request import CreateRequest
+from neorion.devservers.client.create_request import CreateRequest, DistributedRequest
 from neorion.devservers.client.durations import parse_span
 from neorion.devservers.client.flavor_change import plan_move
 from neorion.devservers.client.kube_context import KubeContext, resolve_context
@@ -50,6 +50,7 @@ class CreateArgs(KubeSelection, total=False):
     shared_volume: str
     ssh_keys: tuple[str, ...]
     owner: str
+    distributed: DistributedRequest | None
 
 
 class AsyncDevServer:
@@ -86,6 +87,7 @@ class AsyncDevServer:
             shared_volume=wanted.get("shared_volume", ""),
             ssh_keys=wanted.get("ssh_keys", ()),
             owner=wanted.get("owner", ""),
+            distributed=wanted.get("distributed"),
         )
         return cls(name, place, wish, keep=keep)
 
@@ -139,9 +141,11 @@ class AsyncDevServer:
         """Until it can be used."""
         await wait_ready(self.fleet, self.name, patience=patience)
 
-    async def exec(self, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
+    async def exec(
+        self, command: Sequence[str], stdin: bytes = b"", *, rank: int | None = None
+    ) -> ExecResult:
         """Runs a command to its end; its exit code is in what comes back. A text is for the shell, a list a program and its arguments."""
-        return await pod_access.exec_run(self.fleet, self.name, command, stdin)
+        return await pod_access.exec_run(self.fleet.at_rank(rank), self.name, command, stdin)
 
     async def start(self, time: str = "") -> None:
         await self.fleet.start(self.name, parse_span(time) if time else None)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
@@ -86,9 +87,9 @@ class DevServer:
         """Until it can be used."""
         self._portal.call(self._inner.wait, patience)
 
-    def exec(self, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
+    def exec(self, command: Sequence[str], stdin: bytes = b"", *, rank: int | None = None) -> ExecResult:
         """Runs a command to its end; its exit code is in what comes back. A text is for the shell, a list a program and its arguments."""
-        return self._portal.call(self._inner.exec, command, stdin)
+        return self._portal.call(partial(self._inner.exec, command, stdin, rank=rank))
 
     def start(self, time: str = "") -> None:
         self._portal.call(self._inner.start, time)

@@ -7,6 +7,7 @@ from neorion.devservers.decide import Observed
 from neorion.devservers.decide.resize import ResizeMode
 from neorion.devservers.model.kube_types import (
     DEPLOYMENTS,
+    STATEFUL_SETS,
     DevServerFlavor,
     DevServerObject,
     ServerDeployment,
@@ -48,12 +49,13 @@ async def plan_move(fleet: DevServerApi, name: str, flavor: str) -> FlavorChange
             f"{name} is on {wanted.meta.name} already.",
             hint="devctl flavors lists the others.",
         )
-    seen = Observed(server, wanted, body=await _body(fleet, name), pods=tuple(await fleet.pods(name)))
+    seen = Observed(server, wanted, body=await _body(fleet, server), pods=tuple(await fleet.pods(name)))
     return FlavorChangePlan(server, wanted, seen.change)
 
 
-async def _body(fleet: DevServerApi, name: str) -> ServerDeployment | None:
+async def _body(fleet: DevServerApi, server: DevServerObject) -> ServerDeployment | None:
+    kind = DEPLOYMENTS if server.spec.distributed is None else STATEFUL_SETS
     try:
-        return await fleet.client.get(DEPLOYMENTS, name, fleet.namespace)
+        return await fleet.client.get(kind, server.meta.name, fleet.namespace)
     except NotFound:
         return None

@@ -19,16 +19,17 @@ STOPPED = {
     StopReason.EXPIRED: "its time was over",
     StopReason.IDLE: "nobody used it",
     StopReason.SCHEDULE: "its hours had ended",
+    StopReason.PREEMPTED: "its quota was taken away",
 }
 STOPS = {
     StopReason.ASKED: "somebody asked",
     StopReason.EXPIRED: "its time is over then",
     StopReason.IDLE: "nobody uses it",
     StopReason.SCHEDULE: "its hours end",
+    StopReason.PREEMPTED: "its quota was taken away",
 }
 _CURES = {
     "FlavorNotFound": "devctl update {name} --flavor FLAVOR, with one that devctl flavors lists.",
-    "ModeNotServed": "Delete it, and create it without --distributed.",
     "BadSchedule": "Correct spec.lifecycle.schedule of the DevServer.",
     "QuotaExceeded": "Delete or stop another server, or ask for more; then devctl stop {name} and devctl start {name}.",
     "Refused": "Ask whoever runs the cluster.",

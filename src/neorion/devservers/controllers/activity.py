@@ -5,7 +5,16 @@ from datetime import datetime
 
 from neorion.devservers.controllers.cache import ClusterCache
 from neorion.devservers.controllers.devserver import requeue_after, to_datetime
-from neorion.devservers.decide import ActivityHistory, failed_probe, next_history, next_look, read
+from neorion.devservers.decide import (
+    ActivityHistory,
+    Observed,
+    ProbeReading,
+    failed_probe,
+    next_history,
+    next_look,
+    read,
+    together,
+)
 from neorion.devservers.ports import UNTALLIED, ActivityProber, OperatorMetrics
 from neorion.keel.base import Duration, Error
 from neorion.keel.clock import Clock
@@ -40,33 +49,38 @@ class ActivityController:
 
     async def reconcile(self, key: ObjectKey) -> Duration | None:
         now = to_datetime(self._clock.now())
-        due, pod = self._due(key, now)
-        if due is None or pod is None:
+        due, seen = self._due(key, now)
+        if due is None or seen is None:
             self._mirrors.sights.pop(key, None)
             return None
         if due <= now:
-            self._mirrors.sights[key] = await self._look(self._mirrors.sights.get(key), pod)
+            self._mirrors.sights[key] = await self._look(self._mirrors.sights.get(key), seen)
             self._tell(key)
             now = to_datetime(self._clock.now())
             due, _ = self._due(key, now)
         return requeue_after(due, now)
 
-    def _due(self, key: ObjectKey, now: datetime) -> tuple[datetime | None, ObjectKey | None]:
-        """When to look, and into which pod."""
+    def _due(self, key: ObjectKey, now: datetime) -> tuple[datetime | None, Observed | None]:
+        """When to look, and into which server."""
         seen = self._mirrors.observed(key)
         if seen is None or seen.pod is None:
             return None, None
-        return next_look(seen, self._mirrors.sights.get(key), now), seen.pod.meta.key
+        return next_look(seen, self._mirrors.sights.get(key), now), seen
 
-    async def _look(self, before: ActivityHistory | None, pod: ObjectKey) -> ActivityHistory:
+    async def _look(self, before: ActivityHistory | None, seen: Observed) -> ActivityHistory:
+        """Looks into all its Pods. If one of them cannot be looked into, nothing is known of the whole."""
+        readings = [await self._reading(pod.meta.key) for pod in seen.working_pods]
+        known = [reading for reading in readings if reading is not None]
+        self._tally.looked(well=len(known) == len(readings))
+        taken = to_datetime(self._clock.now())
+        if len(known) < len(readings):
+            return failed_probe(before, seen.probed, taken)
+        return next_history(before, seen.probed, together(known), taken)
+
+    async def _reading(self, pod: ObjectKey) -> ProbeReading | None:
         """Whatever goes wrong, it means only that nothing is known."""
         try:
-            reading = read(await self._looker.look(pod))
+            return read(await self._looker.look(pod))
         except Error as error:
             log.warning("server not looked into", pod=str(pod), error=str(error))
-            reading = None
-        self._tally.looked(well=reading is not None)
-        taken = to_datetime(self._clock.now())
-        if reading is None:
-            return failed_probe(before, pod.name, taken)
-        return next_history(before, pod.name, reading, taken)
+            return None

@@ -85,5 +85,7 @@ class AlertController:
 
     async def _cry(self, alert: Alert) -> None:
         seen = self._mirrors.observed(ObjectKey(alert.namespace, alert.server))
-        if seen is not None and seen.pod is not None and self._crier is not None:
-            await self._crier.tell(seen.pod.meta.key, alert.text)
+        if seen is None or self._crier is None:
+            return
+        for pod in seen.working_pods:
+            await self._crier.tell(pod.meta.key, alert.text)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from neorion.devservers.controllers.queue import QueueCache
 from neorion.devservers.decide import (
     HOME_DELETE_AFTER,
     HOME_LABEL,
@@ -16,14 +17,17 @@ from neorion.devservers.decide import (
     max_per_user,
     servers_before,
 )
+from neorion.devservers.decide.names import rank_home_name
 from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS
 from neorion.devservers.model.kube_types import (
     DEPLOYMENTS,
     DEVSERVERFLAVORS,
     DEVSERVERS,
+    STATEFUL_SETS,
     DevServerFlavor,
     DevServerObject,
 )
+from neorion.devservers.model.kueue import WORKLOADS
 from neorion.devservers.model.tenancy import USER_KEYS
 from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector
 from neorion.keel.kube.control import Informer, InformerFactory
@@ -35,19 +39,28 @@ OURS = Selector(labels=SERVER_LABEL)
 class ClusterCache:
     """One mirror per kind, of the objects that carry our label alone; of one namespace, or of all."""
 
-    def __init__(self, informers: InformerFactory, scope: str = "") -> None:
+    def __init__(self, informers: InformerFactory, scope: str = "", *, kueue: bool = False) -> None:
         # Whoever finds no server asks whether there is one that cannot be read: `Homes` does.
         self.servers = informers.of(DEVSERVERS, scope, packed=True, gaps=True)
         self.flavors = informers.of(DEVSERVERFLAVORS)
         self.claims = informers.of(CLAIM, scope, Selector(labels=HOME_LABEL), packed=True)
         self.bodies = informers.of(DEPLOYMENTS, scope, OURS, packed=True)
+        self.stateful_sets = informers.of(STATEFUL_SETS, scope, OURS, packed=True)
         self.pods = informers.of(POD, scope, OURS, packed=True)
         self.services = informers.of(SERVICE, scope, OURS, packed=True)
         self.scripts = informers.of(CONFIG_MAP, scope, Selector(labels=SCRIPTS_LABEL))
+        self.queues = QueueCache(informers) if kueue else None
         # What looks have seen of each server; only this process knows it.
         self.sights: dict[ObjectKey, ActivityHistory] = {}
-        made: tuple[Informer[Any], ...] = (self.claims, self.bodies, self.services, self.scripts)
+        made: tuple[Informer[Any], ...] = (
+            self.claims,
+            self.bodies,
+            self.stateful_sets,
+            self.services,
+            self.scripts,
+        )
         self._made = {informer.kind.name: informer for informer in made}
+        self._homes_of = self.claims.index(_home_owner)
         self._pods_of = self.pods.index(_server_of)
         self._on_flavor = self.servers.index(flavors_of)
         self._in_namespace = self.servers.index(_namespace_of)
@@ -62,17 +75,22 @@ class ClusterCache:
         return Observed(
             server=server,
             flavor=self.flavors.get(ObjectKey("", asked)),
-            home=self.claims.get(ObjectKey(key.namespace, home_name(key.name))),
-            body=self.bodies.get(key),
+            home=self.claims.get(ObjectKey(key.namespace, _first_home_name(server))),
+            body=self.bodies.get(key) if server.spec.distributed is None else self.stateful_sets.get(key),
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
             ahead=servers_before(server, self._same_user_servers(server, asked)),
             user_keys=self._keys_of_user(key.namespace),
             standing=next((self.flavors.get(ObjectKey("", other)) for other in others), None),
+            kept_homes=tuple(self._homes_of.get(key)),
+            quota=self.queues.entry(server, self.flavors.get(ObjectKey("", asked))) if self.queues else None,
         )
 
     def standing(self, manifest: Manifest) -> tuple[Kind[Any], KubeObject | None]:
         """The kind of an object to be applied, and the object as it stands."""
+        if self.queues is not None and manifest["kind"] == WORKLOADS.name:
+            meta = manifest["metadata"]
+            return WORKLOADS, self.queues.workloads.get(ObjectKey(meta["namespace"], meta["name"]))
         informer = self._made[manifest["kind"]]
         meta = manifest["metadata"]
         return informer.kind, informer.get(ObjectKey(meta["namespace"], meta["name"]))
@@ -92,8 +110,7 @@ class ClusterCache:
         return self._on_flavor.keys(flavor.meta.name)
 
     def marked_home_of(self, server: DevServerObject) -> Iterable[ObjectKey]:
-        home = self.claims.get(ObjectKey(server.meta.namespace, home_name(server.meta.name)))
-        return expiring_home(home) if home is not None else ()
+        return (key for home in self._homes_of.get(server.meta.key) for key in expiring_home(home))
 
     def behind(self, server: DevServerObject) -> Iterable[ObjectKey]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
@@ -129,6 +146,18 @@ def server_key(thing: KubeObject) -> Iterable[ObjectKey]:
 
 def _server_of(pod: Pod) -> Iterable[ObjectKey]:
     return server_key(pod)
+
+
+def _home_owner(home: PersistentVolumeClaim) -> Iterable[ObjectKey]:
+    name = home.meta.labels.get(HOME_LABEL)
+    return (ObjectKey(home.meta.namespace, name),) if name else ()
+
+
+def _first_home_name(server: DevServerObject) -> str:
+    name, distributed = server.meta.name, server.spec.distributed
+    return (
+        rank_home_name(name, 0) if distributed is not None and distributed.has_rank_homes else home_name(name)
+    )
 
 
 def _namespace_of(server: DevServerObject) -> Iterable[str]:

@@ -1,6 +1,7 @@
 """Brings one server to what was decided about it. Each effect has its one place here, and is safe to repeat."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +28,8 @@ from neorion.devservers.decide import (
     wants_host_key,
 )
 from neorion.devservers.model import Alert
-from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, DevServerObject
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, STATEFUL_SETS, DevServerObject
+from neorion.devservers.model.kueue import WORKLOADS
 from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
@@ -118,6 +120,7 @@ class DevServerController:
             server = await self._applier.write_status(DEVSERVERS, server, decision.status)
         if decision.alert is not None:
             self._tell(decision.alert)
+        await self._give_back_quota(server, decision.finished)
         if decision.edit is not None:
             await self._edit(server, decision.edit)
         if decision.release:
@@ -157,6 +160,12 @@ class DevServerController:
             return seen.server
         return await self._applier.set_finalizer(DEVSERVERS, seen.server, FINALIZER, wanted=True)
 
+    async def _give_back_quota(self, server: DevServerObject, workloads: tuple[str, ...]) -> None:
+        for name in workloads:
+            self._fence.check()
+            with suppress(NotFound):
+                await self._api.delete(WORKLOADS, name, server.meta.namespace)
+
     async def _release(self, server: DevServerObject) -> None:
         try:
             await self._applier.set_finalizer(DEVSERVERS, server, FINALIZER, wanted=False)
@@ -165,15 +174,16 @@ class DevServerController:
 
     async def _fit(self, seen: Observed, decision: Decision) -> None:
         """Changes what runs without another pod, or takes the pods away where no Deployment can be written."""
-        pod, meta = seen.pod, seen.server.meta
-        if decision.resize is not None and pod is not None:
+        meta = seen.server.meta
+        for pod in seen.working_pods if decision.resize is not None else ():
             self._fence.check()
             containers = [{"name": pod.spec.containers[0].name, "resources": decision.resize}]
             patch = StrategicMergePatch({"spec": {"containers": containers}})
             await self._api.patch(POD, pod.meta.name, patch, meta.namespace, "resize")
         if decision.halt and seen.body is not None and seen.body.spec.replicas != 0:
             self._fence.check()
-            await self._api.scale(DEPLOYMENTS, meta.name, 0, meta.namespace)
+            kind = DEPLOYMENTS if seen.distributed is None else STATEFUL_SETS
+            await self._api.scale(kind, meta.name, 0, meta.namespace)
 
     async def _edit(self, server: DevServerObject, edit: Edit) -> None:
         if isinstance(edit, DeleteServer):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ProbeReading,
         failed_probe,
         next_history,
+        together,
     )
     from neorion.devservers.decide.cost import accrued, rate
     from neorion.devservers.decide.decision import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         STOPPED_BECAUSE,
         home_name,
         host_key_name,
+        rank_name,
         service_name,
     )
     from neorion.devservers.decide.per_user_limit import flavors_of, max_per_user, servers_before
@@ -93,10 +95,12 @@ __all__ = [
     "next_history",
     "next_look",
     "pod_refusal",
+    "rank_name",
     "rate",
     "read",
     "servers_before",
     "service_name",
+    "together",
     "wants_host_key",
 ]
 
@@ -124,6 +128,7 @@ __getattr__ = lazy_exports(
             "ActivitySource",
             "next_history",
             "failed_probe",
+            "together",
         ),
         "lifetime": ("expiry",),
         "probe_schedule": ("next_look",),
@@ -136,6 +141,7 @@ __getattr__ = lazy_exports(
             "STOPPED_BECAUSE",
             "home_name",
             "host_key_name",
+            "rank_name",
             "service_name",
         ),
         "manifests": ("OwnerIdentity", "Manifest", "OperatorSettings", "host_key_secret"),

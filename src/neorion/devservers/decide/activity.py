@@ -1,6 +1,6 @@
 """Is anybody using the server? Only fresh and whole evidence can say no; what is unknown is never idle."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -60,9 +60,22 @@ class ProbeReading:
     unknown: frozenset[ActivitySource] = frozenset()
 
 
+def together(readings: Sequence[ProbeReading]) -> ProbeReading:
+    """Merge the readings of all ranks: the latest use on any of them, and the CPU that all have used."""
+    if len(readings) == 1:
+        return readings[0]
+    ages: dict[ActivitySource, timedelta] = {}
+    for source, age in (one for reading in readings for one in reading.ages):
+        ages[source] = min(age, ages.get(source, age))
+    used = [reading.cpu for reading in readings if reading.cpu is not None]
+    cpu = sum(used, timedelta(0)) if len(used) == len(readings) else None
+    unknown = frozenset[ActivitySource]().union(*(reading.unknown for reading in readings))
+    return ProbeReading(tuple(ages.items()), cpu, unknown)
+
+
 @dataclass(frozen=True, slots=True)
 class ActivityHistory:
-    """All that was seen of one pod's use. There is no look before there are two readings: CPU is used between them."""
+    """All that was seen of one server's use in its pods, whose names `pod` lists. There is no look before there are two readings: CPU is used between them."""
 
     pod: str
     taken: datetime

@@ -27,7 +27,7 @@ def accrued(cost: Cost, now: datetime) -> Cost:
 
 
 def rate(cost: Cost) -> str:
-    """What an hour costs now."""
+    """Price of an hour at the current rate."""
     return cost.per_hour if cost.running else cost.stopped_per_hour
 
 
@@ -40,6 +40,12 @@ def carried(cost: Cost, price: Price | None, now: datetime, *, running: bool) ->
         return cost
     brought = replace(accrued(cost, now), running=running)
     return brought if price is None else _at(brought, price)
+
+
+def times(price: Price, machines: int) -> Price:
+    """Price of several machines."""
+    running, stopped = Decimal(price.per_hour) * machines, Decimal(price.stopped) * machines
+    return replace(price, per_hour=format(running, "f"), stopped=format(stopped, "f"))
 
 
 def _at(cost: Cost, price: Price) -> Cost:

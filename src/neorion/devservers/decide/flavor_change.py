@@ -45,13 +45,17 @@ class BlockReason:
 
 @dataclass(frozen=True, slots=True)
 class FlavorChange:
-    """From the pod there is to the flavor that is asked for. New nodes may come by themselves where `autoscaled`."""
+    """From the pod there is to the flavor that is asked for. New nodes may come by themselves where `autoscaled`.
+
+    `count` is the number of pods that change so together.
+    """
 
     pod: Pod
     name: str
     flavor: DevServerFlavorSpec
     in_place: bool = False
     autoscaled: bool = False
+    count: int = 1
 
 
 def block_reason(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
@@ -109,7 +113,7 @@ def _quota(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
             key = _counted(quota, prefix, name)
             if key is None:
                 continue
-            would = _nano(quota.status.used.get(key)) + more
+            would = _nano(quota.status.used.get(key)) + more * move.count
             if would > _nano(quota.status.hard[key]):
                 return BlockReason(
                     "QuotaShort",

@@ -7,6 +7,7 @@ from typing import Any
 from neorion.devservers.decide.names import (
     HOME_CLASS,
     HOME_LABEL,
+    RANK_LABEL,
     SCRIPTS_LABEL,
     SCRIPTS_NAME,
     SERVER_LABEL,
@@ -48,12 +49,14 @@ class OwnerIdentity:
 class OperatorSettings:
     """What the operator of the cluster decides for every server. Where `autoscaled`, nodes come when pods wait for them.
 
+    With `kueue`, servers with a queue have no Pods before Kueue has admitted them.
     `tools_image` brings sshd into every server that wants it; without it there is none.
     """
 
     default_image: str
     autoscaled: bool = False
     tools_image: str = ""
+    kueue: bool = False
 
 
 def all_of(
@@ -76,12 +79,18 @@ def all_of(
 
 
 def home(server: OwnerIdentity, spec: DevServerSpec) -> Manifest:
-    """The home volume. It has no owner: deleting the server must not take it along."""
+    """The home volume of a server that has one."""
+    return home_claim(server, spec, home_name(server.name))
+
+
+def home_claim(server: OwnerIdentity, spec: DevServerSpec, name: str) -> Manifest:
+    """Home volume of that name. It has no owner: deleting the server must not take it along."""
+    together = spec.distributed is not None and not spec.distributed.has_rank_homes
     wanted: Manifest = {
-        "accessModes": ["ReadWriteOnce"],
+        "accessModes": ["ReadWriteMany" if together else "ReadWriteOnce"],
         "resources": {"requests": {"storage": spec.persistent_home_size}},
     }
-    body = _object(server, "v1", "PersistentVolumeClaim", home_name(server.name), {"spec": wanted})
+    body = owned(server, "v1", "PersistentVolumeClaim", name, {"spec": wanted})
     body["metadata"]["labels"][HOME_LABEL] = server.name
     if spec.home.storage_class is not None:
         wanted["storageClassName"] = spec.home.storage_class
@@ -99,13 +108,13 @@ def scripts(namespace: str) -> Manifest:
 def ssh_keys(server: OwnerIdentity, spec: DevServerSpec, user_keys: str = "") -> Manifest:
     """Who may log in. Kept apart from the pod, which need not restart for another key."""
     lines = user_keys + "".join(f"{key}\n" for key in (spec.ssh.public_keys if spec.ssh else ()))
-    body = _object(server, "v1", "ConfigMap", keys_name(server.name), {"data": {AUTHORIZED_KEYS: lines}})
+    body = owned(server, "v1", "ConfigMap", keys_name(server.name), {"data": {AUTHORIZED_KEYS: lines}})
     body["metadata"]["labels"][SCRIPTS_LABEL] = "true"
     return body
 
 
 def host_key_secret(server: OwnerIdentity, key: str) -> Manifest:
-    return _object(server, "v1", "Secret", host_key_name(server.name), {"stringData": {HOST_KEY: key}})
+    return owned(server, "v1", "Secret", host_key_name(server.name), {"stringData": {HOST_KEY: key}})
 
 
 def service(server: OwnerIdentity, spec: DevServerSpec, settings: OperatorSettings) -> Manifest:
@@ -113,12 +122,14 @@ def service(server: OwnerIdentity, spec: DevServerSpec, settings: OperatorSettin
     inside = SSH_PORT if settings.tools_image else 22
     ports = [{"name": "ssh", "port": 22, "targetPort": inside}] if spec.enable_ssh else []
     ports += [{"name": one.name, "port": one.port, "targetPort": one.port} for one in spec.ports]
+    # Of a distributed server, the first rank alone is reached by this name.
+    first = {RANK_LABEL: "0"} if spec.distributed is not None else {}
     wanted: Manifest = {
-        "selector": {SERVER_LABEL: server.name},
+        "selector": {SERVER_LABEL: server.name, **first},
         "type": "ClusterIP",
         "ports": ports or [_NO_PORT],
     }
-    return _object(server, "v1", "Service", service_name(server.name), {"spec": wanted})
+    return owned(server, "v1", "Service", service_name(server.name), {"spec": wanted})
 
 
 def deployment(
@@ -132,13 +143,17 @@ def deployment(
         "revisionHistoryLimit": 1,
         "strategy": {"type": "Recreate"},
         "selector": {"matchLabels": {SERVER_LABEL: server.name}},
-        "template": {"metadata": {"labels": labels}, "spec": _pod(server, spec, flavor, settings)},
+        "template": {"metadata": {"labels": labels}, "spec": pod_spec(server, spec, flavor, settings)},
     }
-    body = _object(server, "apps/v1", "Deployment", server.name, {"spec": wanted})
+    body = owned(server, "apps/v1", "Deployment", server.name, {"spec": wanted})
+    add_queue(body, spec, flavor)
+    return body
+
+
+def add_queue(body: Manifest, spec: DevServerSpec, flavor: DevServerFlavorSpec) -> None:
     queue = spec.queue.name if spec.queue else flavor.queue
     if queue is not None:
         body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = queue
-    return body
 
 
 def resources_of(flavor: DevServerFlavorSpec) -> Manifest:
@@ -151,7 +166,7 @@ def resources_of(flavor: DevServerFlavorSpec) -> Manifest:
     }
 
 
-def _object(server: OwnerIdentity, version: str, kind: str, name: str, body: Mapping[str, Any]) -> Manifest:
+def owned(server: OwnerIdentity, version: str, kind: str, name: str, body: Mapping[str, Any]) -> Manifest:
     owner = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": "DevServer",
@@ -169,7 +184,7 @@ def _object(server: OwnerIdentity, version: str, kind: str, name: str, body: Map
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **body}
 
 
-def _pod(
+def pod_spec(
     server: OwnerIdentity, spec: DevServerSpec, flavor: DevServerFlavorSpec, settings: OperatorSettings
 ) -> Manifest:
     volumes, mounts = _volumes(server, spec, flavor)
@@ -211,7 +226,7 @@ def _pod(
     if flavor.node_selector:
         pod["nodeSelector"] = dict(flavor.node_selector)
     if flavor.tolerations:
-        pod["tolerations"] = [_toleration(one) for one in flavor.tolerations]
+        pod["tolerations"] = [toleration(one) for one in flavor.tolerations]
     return pod
 
 
@@ -244,11 +259,11 @@ def _volumes(
     return volumes, mounts
 
 
-def _toleration(toleration: Toleration) -> Manifest:
+def toleration(taint: Toleration) -> Manifest:
     given = {
-        "key": toleration.key,
-        "operator": toleration.operator,
-        "value": toleration.value,
-        "effect": toleration.effect,
+        "key": taint.key,
+        "operator": taint.operator,
+        "value": taint.value,
+        "effect": taint.effect,
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -13,6 +13,11 @@ SHM_VOLUME = "shm"
 # When a home that lost its server goes. A server of the same name takes the home over, and the mark away.
 HOME_DELETE_AFTER = f"{GROUP}/delete-after"
 
+# A hash of the Pod template: ranks of another one are restarted together.
+TEMPLATE_LABEL = f"{GROUP}/template"
+# Set on each Pod by the StatefulSet controller.
+RANK_LABEL = "apps.kubernetes.io/pod-index"
+
 # That a server named the class of its home: whoever applied a field once has to name it for ever.
 HOME_CLASS = f"{GROUP}/storage-class"
 
@@ -23,6 +28,21 @@ def home_name(server: str) -> str:
 
 def service_name(server: str) -> str:
     return f"{server}-ssh"
+
+
+def rank_home_name(server: str, rank: int) -> str:
+    """Name that a StatefulSet gives to the claim of a Pod, made from its template `home`."""
+    return f"home-{server}-{rank}"
+
+
+def rank_name(server: str, rank: int) -> str:
+    """Name of a rank's Pod, and its host name."""
+    return f"{server}-{rank}"
+
+
+def ranks_name(server: str) -> str:
+    """ConfigMap of what every rank reads of the others."""
+    return f"{server}-ranks"
 
 
 def keys_name(server: str) -> str:

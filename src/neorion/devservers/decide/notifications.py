@@ -16,6 +16,7 @@ WHY = {
     StopReason.IDLE: "nobody uses it",
     StopReason.SCHEDULE: "its hours end",
     StopReason.ASKED: "somebody asked",
+    StopReason.PREEMPTED: "its quota was taken away",
 }
 
 

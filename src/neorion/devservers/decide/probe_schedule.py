@@ -17,11 +17,11 @@ LOOK_MOST = timedelta(minutes=10)
 
 def next_look(seen: Observed, sight: ActivityHistory | None, now: datetime) -> datetime | None:
     """None for a server that nobody needs to look into."""
-    server, pod = seen.server, seen.pod
+    server = seen.server
     watched = server.meta.deleted is None and server.spec.running and server.spec.lifecycle.auto_shutdown
-    if not watched or pod is None or server.status.phase is not Phase.RUNNING:
+    if not watched or seen.pod is None or server.status.phase is not Phase.RUNNING:
         return None
-    if sight is None or sight.pod != pod.meta.name:
+    if sight is None or sight.pod != seen.probed:
         return now
     if sight.look is None:
         return sight.taken + LOOK_LEAST

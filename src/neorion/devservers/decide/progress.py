@@ -137,6 +137,17 @@ def runs(pod: Pod) -> bool:
     return status is not None and status.state.running is not None
 
 
+def ready(pod: Pod) -> bool:
+    """Return whether the pod can be used."""
+    status = _main(pod)
+    return pod.meta.deleted is None and status is not None and status.ready
+
+
+def progress_of(pod: Pod) -> tuple[bool, bool, bool]:
+    """Progress of a pod, to be compared with that of others."""
+    return ready(pod), runs(pod), bool(pod.spec.node_name)
+
+
 def began(pod: Pod) -> datetime | None:
     """Since when the server can be used."""
     status = _main(pod)
@@ -217,7 +228,7 @@ def _in_short(message: str) -> str:
 def _ready(pod: Pod) -> ConditionStep:
     kind = ConditionType.READY
     status = _main(pod)
-    if pod.meta.deleted is None and status and status.ready:
+    if ready(pod):
         return ConditionStep(kind, True, "Ready")
     if pod.status.reason in {"Evicted", "NodeLost"}:
         return ConditionStep(

@@ -1,12 +1,13 @@
 """A server that should run: how far it is, when it will stop, whether its flavor changes under it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from neorion.devservers.decide import manifests
-from neorion.devservers.decide.cost import carried, opened
+from neorion.devservers.decide.cost import carried, opened, times
 from neorion.devservers.decide.decision import (
     Decision,
     DeleteServer,
@@ -22,7 +23,6 @@ from neorion.devservers.decide.flavor_change import (
     FlavorChange,
     block_reason,
     home_cannot_grow,
-    with_actual_home_size,
 )
 from neorion.devservers.decide.lifetime import (
     RunningServer,
@@ -44,6 +44,7 @@ from neorion.devservers.decide.notifications import (
     settled,
     warned,
 )
+from neorion.devservers.decide.objects import objects_of
 from neorion.devservers.decide.per_user_limit import over_limit_reason
 from neorion.devservers.decide.progress import (
     ConditionStep,
@@ -54,8 +55,16 @@ from neorion.devservers.decide.progress import (
     phase,
     silent_after,
     silent_steps,
-    steps,
 )
+from neorion.devservers.decide.quota import (
+    QUEUE_RECHECK,
+    eviction,
+    finished_workloads,
+    is_admitted,
+    queue_status,
+    quota_steps,
+)
+from neorion.devservers.decide.ranks import lost_ranks, rank_statuses, whole_steps
 from neorion.devservers.decide.rejected_writes import pod_refusal, refusal_steps
 from neorion.devservers.decide.resize import ResizeMode, pending
 from neorion.devservers.decide.ssh import has_sshd, mount_deadline, ssh_deadline, ssh_steps
@@ -67,7 +76,6 @@ from neorion.devservers.model import (
     Deadline,
     DevServerStatus,
     FlavorLimits,
-    Mode,
     OnExpire,
     Phase,
     Price,
@@ -91,7 +99,8 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
     held = _flavor_change_block(seen, settings, moved)
     flavor = _flavor(seen, taken, now, held)
     server = running(seen, now, flavor)
-    shown = settled(server)
+    queued = not is_admitted(seen.quota)
+    shown = settled(server) if not queued else None
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
     alert = alert_of(seen, status) if end is None else None
@@ -101,6 +110,7 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
         status=status,
         objects=_objects(seen, settings, moved, held),
         edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
+        finished=finished_workloads(seen, running=True),
         resize=manifests.resources_of(seen.flavor.spec)
         if seen.flavor and moved is ResizeMode.IN_PLACE and not held
         else None,
@@ -112,9 +122,10 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
             next_warning(server, timed, now),
             undo_at,
             now + RECHECK_AFTER if held or seen.refused else None,
+            now + QUEUE_RECHECK if queued else None,
             None if status.ready else later(ssh_deadline(seen.pod), now),
             None if status.ready else later(mount_deadline(seen.pod), now),
-            None if seen.pod else later(silent_after(seen.pods), now),
+            None if seen.is_whole else later(silent_after(seen.pods), now),
         ),
     )
 
@@ -146,7 +157,8 @@ def price_of(seen: Observed, applied: str) -> Price | None:
     """What the server costs on the flavor it stands on; None where that is gone, or is not the one asked for."""
     if seen.flavor is None or applied != seen.server.spec.flavor:
         return None
-    return seen.flavor.spec.price or Price()
+    price = seen.flavor.spec.price or Price()
+    return price if seen.distributed is None else times(price, seen.nodes)
 
 
 def later(time: datetime | None, now: datetime) -> datetime | None:
@@ -167,9 +179,10 @@ class _Facts:
 
 
 def _steps(seen: Observed, now: datetime) -> tuple[ConditionStep, ...]:
-    *way, ready = steps(seen.home, seen.pod)
-    waits = silent_steps(seen.pods, now) if seen.pod is None else ()
-    return (_accepted(seen), *refusal_steps(_refused(seen)), *way, *(waits or (ready,)))
+    *way, ready = whole_steps(seen)
+    waits = () if seen.is_whole else silent_steps(seen.pods, now)
+    quota = refusal_steps(_refused(seen)) or quota_steps(seen.quota)
+    return (_accepted(seen), *quota, *way, *(waits or (ready,)))
 
 
 def _refused(seen: Observed) -> str:
@@ -179,10 +192,6 @@ def _refused(seen: Observed) -> str:
 
 def _accepted(seen: Observed) -> ConditionStep:
     spec, kind = seen.server.spec, ConditionType.FLAVOR
-    if spec.mode is Mode.DISTRIBUTED:
-        return ConditionStep(
-            kind, False, "ModeNotServed", "Distributed servers are not served here yet; use mode standalone."
-        )
     if seen.flavor is None:
         missing = f'There is no flavor "{spec.flavor}"; devctl flavors lists those there are.'
         return ConditionStep(kind, False, "FlavorNotFound", missing)
@@ -199,6 +208,8 @@ def _since(seen: Observed, now: datetime) -> datetime:
     before, created = seen.server.status, seen.server.meta.created
     if before.running_since is not None:
         return before.running_since
+    if before.phase is Phase.QUEUED:
+        return now
     if before.phase is None and created is not None:
         return datetime.fromisoformat(created)
     return now
@@ -221,7 +232,8 @@ def _flavor(
     if before.previous is not None and seen.server.status.running_since is None:
         # It rested meanwhile; how long it looks for a place counts from its start.
         return replace(before, changed=now)
-    stands = seen.pod is not None and phase(taken, seen.pod) is Phase.RUNNING and not pending(seen.pod)
+    pods = seen.working_pods
+    stands = seen.is_whole and phase(taken, seen.pod) is Phase.RUNNING and not any(map(pending, pods))
     return AppliedFlavor(applied=wanted) if stands and seen.change is ResizeMode.NONE else before
 
 
@@ -234,12 +246,15 @@ def _flavor_change_block(seen: Observed, settings: OperatorSettings, moved: Resi
     if moved is ResizeMode.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
     in_place = moved is ResizeMode.IN_PLACE
-    move = FlavorChange(seen.pod, seen.server.spec.flavor, seen.flavor.spec, in_place, settings.autoscaled)
+    wanted = seen.server.spec.flavor
+    move = FlavorChange(
+        seen.pod, wanted, seen.machine or seen.flavor.spec, in_place, settings.autoscaled, seen.nodes
+    )
     return block_reason(move, seen.around)
 
 
 def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[ConditionStep, ...]) -> datetime | None:
-    waits = seen.pod is not None and pending(seen.pod) in _NO_ROOM
+    waits = any(pending(pod) in _NO_ROOM for pod in seen.working_pods)
     stuck = waits or any(step.type in _NO_PLACE and step.blocked for step in taken)
     if not stuck or flavor.previous is None or flavor.changed is None:
         return None
@@ -252,6 +267,8 @@ def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> E
         if expired and seen.server.spec.lifecycle.on_expire is OnExpire.DELETE:
             return DeleteServer()
         return StopServer(due.reason)
+    if seen.pod is not None and eviction(seen.quota) is not None:
+        return StopServer(StopReason.PREEMPTED)
     if undo is not None and undo.previous is not None:
         return RevertFlavor(undo.previous)
     # Who started it again may not know of the mark; left there, it would explain the next stop.
@@ -264,9 +281,7 @@ def _objects(
     """Nothing is changed under a server whose flavor is gone or wrong; while it is held, nothing of its pod."""
     if seen.flavor is None or _is_refused(seen):
         return ()
-    spec = with_actual_home_size(seen.server.spec, seen.home, seen.around)
-    kept = _kept_resources(seen, moved)
-    made = manifests.all_of(seen.identity, spec, seen.flavor.spec, settings, kept, seen.user_keys)
+    made = objects_of(seen, seen.flavor.spec, settings, _kept_resources(seen, moved))
     return made if _writes_deployment(seen, held) else made[:-1]
 
 
@@ -276,8 +291,7 @@ def _writes_deployment(seen: Observed, held: BlockReason | None) -> bool:
 
 
 def _is_refused(seen: Observed) -> bool:
-    distributed = seen.server.spec.mode is Mode.DISTRIBUTED
-    return distributed or (seen.pod is None and over_limit_reason(seen) is not None)
+    return seen.pod is None and over_limit_reason(seen) is not None
 
 
 def _kept_resources(seen: Observed, moved: ResizeMode) -> Manifest | None:
@@ -301,7 +315,10 @@ def _status(
     spec, before = seen.server.spec, seen.server.status
     refused = taken[0].blocked and seen.pod is None
     marks = warned(seen, facts.server, facts.end, now)
+    queued = not is_admitted(seen.quota)
     current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
+    if queued and seen.pod is None and current is Phase.PENDING:
+        current = Phase.QUEUED
     resizing = _resizing(seen, facts)
     ssh = ssh_steps(seen.pod, now, ready=current is Phase.RUNNING)
     threats = (*idle_steps(seen, facts.server), expiring_step(marks, facts.end), resizing)
@@ -313,18 +330,21 @@ def _status(
         observed_generation=seen.server.meta.generation,
         conditions=conditions((*taken, *ssh, *threats), before.conditions, now),
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
+        ranks=rank_statuses(seen),
         service_name=manifests.service_name(seen.identity.name),
         ssh_endpoint=f"{_host(seen)}:22" if has_sshd(seen.pod) else None,
         ssh_host_key=before.ssh_host_key,
         urls={port.name: f"http://{_host(seen)}:{port.port}" for port in spec.ports},
-        running_since=facts.server.since,
+        # Its time begins with its machines.
+        running_since=None if current is Phase.QUEUED else facts.server.since,
         start_time=before.start_time or (now if current is Phase.RUNNING else None),
         activity=activity(seen, facts.server),
         deadline=facts.end,
-        last_oom=_last_oom(seen.pod, before.last_oom),
+        last_oom=_last_oom(seen.working_pods, before.last_oom),
         warned=marks,
         flavor=facts.flavor,
         cost=_cost(seen, facts.flavor, now),
+        queue=queue_status(seen.quota),
     )
 
 
@@ -334,9 +354,10 @@ def _resizing(seen: Observed, facts: _Facts) -> ConditionStep:
         return ConditionStep(
             ConditionType.RESIZING, False, held.reason, f"{held.sentence} The server goes on as it is."
         )
-    if facts.moved is ResizeMode.NONE and seen.pod is not None and pending(seen.pod) in _NO_ROOM:
+    short = next((told for pod in seen.working_pods if (told := pending(pod)) in _NO_ROOM), "")
+    if facts.moved is ResizeMode.NONE and short:
         waits = "Its node has no room for the flavor yet. The server goes on as it is."
-        return ConditionStep(ConditionType.RESIZING, True, pending(seen.pod), waits)
+        return ConditionStep(ConditionType.RESIZING, True, short, waits)
     resizing = facts.moved is not ResizeMode.NONE
     return ConditionStep(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
 
@@ -353,6 +374,9 @@ def _notes(
     ]
     if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
         told.append(EventNote("Ready", "The server is ready."))
+    for rank in lost_ranks(before, status):
+        lost = f"Rank {rank} is no longer ready; another Pod takes its place. Processes of the other ranks go on."
+        told.append(EventNote("RankLost", lost, warning=True))
     if alert is not None:
         told.append(EventNote("StopsSoon", alert.text, warning=True))
     if over is not None:
@@ -372,12 +396,12 @@ def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:
     """An account opens with the server. It costs what its machine does from the moment it has one."""
     before, price = seen.server.status, price_of(seen, flavor.applied)
     account = before.cost or opened(price or Price(), _since(seen, now))
-    return carried(account, price, now, running=seen.pod is not None and bool(seen.pod.spec.node_name))
+    return carried(account, price, now, running=any(pod.spec.node_name for pod in seen.working_pods))
 
 
-def _last_oom(pod: Pod | None, before: datetime | None) -> datetime | None:
-    finished = out_of_memory(pod) if pod else None
-    return datetime.fromisoformat(finished) if finished else before
+def _last_oom(pods: Iterable[Pod], before: datetime | None) -> datetime | None:
+    ends = (out_of_memory(pod) for pod in pods)
+    return max((datetime.fromisoformat(end) for end in ends if end), default=before)
 
 
 def _host(seen: Observed) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace as changed
 from datetime import datetime
+from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -12,14 +13,25 @@ from neorion.devservers.decide.flavor_change import ClusterFacts, home_should_gr
 from neorion.devservers.decide.lifetime import next_start, readable, schedule_fault, should_start
 from neorion.devservers.decide.manifests import Manifest, OperatorSettings
 from neorion.devservers.decide.names import HOME_DELETE_AFTER, STOPPED_BECAUSE, service_name
-from neorion.devservers.decide.progress import conditions, obstacle, runs, silent_after, silent_steps
+from neorion.devservers.decide.objects import objects_of
+from neorion.devservers.decide.progress import (
+    ConditionStep,
+    conditions,
+    obstacle,
+    runs,
+    silent_after,
+    silent_steps,
+)
+from neorion.devservers.decide.quota import finished_workloads
 from neorion.devservers.decide.rejected_writes import refusal_steps
 from neorion.devservers.decide.resize import ResizeMode
 from neorion.devservers.decide.running import RECHECK_AFTER, decide_running, earliest, later, price_of
 from neorion.devservers.decide.ssh import with_sshd
-from neorion.devservers.model import Cost, DevServerStatus, Phase, StopReason
+from neorion.devservers.model import ConditionType, Cost, DevServerStatus, Phase, StopReason
 from neorion.devservers.model.field_types import span
+from neorion.keel.kube.core import PersistentVolumeClaim
 
+_MAKES_PODS = frozenset({"Deployment", "StatefulSet"})
 # A home that is to be kept is only marked: nothing else of it may be in the way of that.
 _AS_IT_IS = ClusterFacts(home_grows=False)
 
@@ -43,7 +55,7 @@ def needs_cluster_facts(seen: Observed) -> bool:
         return False
     placed = seen.pod is not None and bool(seen.pod.spec.node_name)
     changes = server.spec.running and placed and seen.change is not ResizeMode.NONE
-    return changes or home_should_grow(server.spec, seen.home)
+    return changes or any(home_should_grow(server.spec, home) for home in seen.homes)
 
 
 def stop_reason(seen: Observed) -> StopReason:
@@ -55,7 +67,7 @@ def stop_reason(seen: Observed) -> StopReason:
 def _keep_running_image(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
     """An image that nobody names is chosen at each start. What runs keeps the one it has: another image is another pod."""
     template = seen.body.spec.template.spec.containers if seen.body else ()
-    if not template or seen.pod is None or not runs(seen.pod) or seen.change is ResizeMode.RECREATE:
+    if not template or not any(map(runs, seen.working_pods)) or seen.change is ResizeMode.RECREATE:
         return settings
     return changed(settings, default_image=template[0].image)
 
@@ -67,14 +79,24 @@ def _deleting(seen: Observed, deleted: datetime) -> Decision:
     """
     spec, before = seen.server.spec, seen.server.status
     status = replace(before, phase=Phase.TERMINATING, ready=False, message=None)
-    if seen.home is None or seen.home.meta.deleted is not None:
-        return Decision(status, release=True)
-    marked = manifests.home(seen.identity, with_actual_home_size(spec, seen.home, _AS_IT_IS))
+    staying = {home.meta.name: home for home in (*seen.homes, *seen.kept_homes) if _stays(home)}
     until = (deleted + span(spec.home.retention)).isoformat(timespec="seconds")
-    told = seen.home.meta.annotations.get(HOME_DELETE_AFTER) == until
-    marked["metadata"].setdefault("annotations", {})[HOME_DELETE_AFTER] = until
+    marked = tuple(_marked_home(seen, home, until) for home in staying.values())
+    told = all(home.meta.annotations.get(HOME_DELETE_AFTER) == until for home in staying.values())
     note = EventNote("HomeKept", f"The home is kept until {until}; a server of the same name takes it over.")
-    return Decision(status, objects=(marked,), release=True, notes=() if told else (note,))
+    return Decision(status, objects=marked, release=True, notes=() if told else (note,))
+
+
+def _stays(home: PersistentVolumeClaim | None) -> TypeGuard[PersistentVolumeClaim]:
+    return home is not None and home.meta.deleted is None
+
+
+def _marked_home(seen: Observed, home: PersistentVolumeClaim, until: str) -> Manifest:
+    spec = with_actual_home_size(seen.server.spec, home, _AS_IT_IS)
+    marked = manifests.home_claim(seen.identity, spec, home.meta.name)
+    marked["spec"]["accessModes"] = list(home.spec.access_modes) or marked["spec"]["accessModes"]
+    marked["metadata"].setdefault("annotations", {})[HOME_DELETE_AFTER] = until
+    return marked
 
 
 def _own_pods(seen: Observed) -> Observed:
@@ -88,12 +110,12 @@ def _replacing_old_pod(seen: Observed, settings: OperatorSettings, now: datetime
     """What ran in an older server of its name has to end first: it has another host key, and somebody wanted it gone."""
     alone = changed(seen, pods=())
     decision = decide_running(alone, with_sshd(settings, alone), now)
-    emptied = tuple(_without_pods(one) if one["kind"] == "Deployment" else one for one in decision.objects)
+    emptied = tuple(_without_pods(one) if one["kind"] in _MAKES_PODS else one for one in decision.objects)
     return changed(decision, objects=emptied)
 
 
-def _without_pods(deployment: Manifest) -> Manifest:
-    return {**deployment, "spec": {**deployment["spec"], "replicas": 0}}
+def _without_pods(body: Manifest) -> Manifest:
+    return {**body, "spec": {**body["spec"], "replicas": 0}}
 
 
 def _stopped(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
@@ -102,7 +124,7 @@ def _stopped(seen: Observed, settings: OperatorSettings, now: datetime) -> Decis
     stopped_at = before.stopped_at or now
     gone_at = stopped_at + span(lifecycle.retention) if reason is StopReason.EXPIRED else None
     at_rest = Phase.EXPIRED if reason is StopReason.EXPIRED else Phase.STOPPED
-    stuck = silent_steps(seen.pods, now)
+    stuck = (*silent_steps(seen.pods, now), *_lost_quota(before, reason))
     status = DevServerStatus(
         phase=Phase.STOPPING if seen.pods else at_rest,
         conditions=conditions(stuck, before.conditions, now),
@@ -127,9 +149,20 @@ def _stopped(seen: Observed, settings: OperatorSettings, now: datetime) -> Decis
     wake = earliest(gone_at, next_start(lifecycle, reason, now), again, later(silent_after(seen.pods), now))
     if seen.flavor is None:
         return Decision(status, edit=edit, halt=seen.body is not None, wake=wake)
-    grown = with_actual_home_size(spec, seen.home, seen.around)
-    made = manifests.all_of(seen.identity, grown, seen.flavor.spec, settings, user_keys=seen.user_keys)
-    return Decision(status, objects=made, edit=edit, wake=wake)
+    return Decision(
+        status,
+        objects=objects_of(seen, seen.flavor.spec, settings),
+        edit=edit,
+        finished=finished_workloads(seen, running=False),
+        wake=wake,
+    )
+
+
+def _lost_quota(before: DevServerStatus, reason: StopReason) -> tuple[ConditionStep, ...]:
+    """Why a server that lost its quota rests, for as long as it does."""
+    known = (one for one in before.conditions if one.type is ConditionType.QUOTA and one.reason == "Evicted")
+    told = next(known, None) if reason is StopReason.PREEMPTED else None
+    return () if told is None else (ConditionStep(told.type, False, told.reason, told.message),)
 
 
 def _rest_cost(seen: Observed, now: datetime) -> Cost | None:

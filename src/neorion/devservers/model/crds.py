@@ -1,6 +1,6 @@
 """The three custom resources as the cluster knows them."""
 
-from neorion.devservers.model.field_types import NAME_MAX
+from neorion.devservers.model.field_types import DISTRIBUTED_NAME_MAX, NAME_MAX
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
 from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, USERS
 from neorion.devservers.model.spec import DevServerSpec
@@ -30,6 +30,10 @@ DEV_SERVER = CustomResource(
         (
             f"self.metadata.name.size() <= {NAME_MAX} && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
             f"a server's name has small letters, digits and hyphens, {NAME_MAX} at most: its Service is named after it",
+        ),
+        (
+            f"self.spec.mode != 'distributed' || self.metadata.name.size() <= {DISTRIBUTED_NAME_MAX}",
+            f"the name of a distributed server has {DISTRIBUTED_NAME_MAX} letters at most: its StatefulSet is named after it",
         ),
     ),
 )

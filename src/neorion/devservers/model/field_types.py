@@ -12,6 +12,8 @@ GROUP = "devservers.io"
 VERSION = "v1"
 # A server's Service is named after it with "-ssh" behind, and has room for 63 letters.
 NAME_MAX = 59
+# A StatefulSet labels its Pods with its name and a hash of eleven letters behind, of 63 at most.
+DISTRIBUTED_NAME_MAX = 52
 # Kubernetes' own grammar of names that become host names.
 Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 # Volume claims and flavors may carry dots: `p3.2xlarge`.

@@ -36,6 +36,15 @@ def is_gpu(resource: str) -> bool:
     return resource.startswith(GPUS)
 
 
+def gpu_count(flavor: "DevServerFlavorSpec") -> int:
+    """Whole GPUs of a machine of this flavor; slices of one GPU cannot work together."""
+    return sum(
+        int(str(amount))
+        for name, amount in flavor.resources.limits.items()
+        if is_gpu(name) and "mig-" not in name and str(amount).isdecimal()
+    )
+
+
 class Resources(KubeStruct, frozen=True, kw_only=True):
     """What the server is promised, and what it may take at most."""
 
@@ -79,6 +88,13 @@ class FlavorLimits(
     max_per_user: Annotated[int, Meta(ge=0, le=10_000)] | None = None
 
 
+class Topology(KubeStruct, frozen=True, kw_only=True):
+    """A label of nodes, such as that of a zone or a rack, which has one value for all ranks of a distributed server."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=316, pattern=r"^[A-Za-z0-9][A-Za-z0-9_./-]*$")]
+    required: bool = False
+
+
 class Deprecated(KubeStruct, frozen=True, kw_only=True):
     """Why it goes, and what to take instead."""
 
@@ -97,6 +113,7 @@ class DevServerFlavorSpec(KubeStruct, frozen=True, kw_only=True):
     default: bool = False
     image: Annotated[str, Meta(min_length=1, max_length=512, pattern=r"^[^\s]+$")] | None = None
     shm: Size | None = None
+    topology: Topology | None = None
     price: Price | None = None
     limits: FlavorLimits | None = None
     queue: Name | None = None

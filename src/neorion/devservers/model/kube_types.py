@@ -72,6 +72,10 @@ class ServerDeployment(KubeObject, frozen=True):
     status: ServerDeploymentStatus = ServerDeploymentStatus()
 
 
+class ServerStatefulSet(ServerDeployment, frozen=True):
+    """StatefulSet of a distributed server."""
+
+
 class NodeSelectorRequirement(KubeStruct, frozen=True):
     """What a label of a node has to be."""
 
@@ -122,5 +126,6 @@ DEVSERVERFLAVORS = Kind(
 )
 USERS = Kind(DevServerUser, "DevServerUser", "devserverusers", GROUP, VERSION, namespaced=False)
 DEPLOYMENTS = Kind(ServerDeployment, "Deployment", "deployments", "apps")
+STATEFUL_SETS = Kind(ServerStatefulSet, "StatefulSet", "statefulsets", "apps")
 VOLUMES = Kind(PersistentVolume, "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False)

@@ -5,13 +5,16 @@ apply` of nonsense is refused with a sentence.
 """
 
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta, field
 
 from neorion.devservers.model.field_types import DottedName, Moment, Name, Size, Span, Text
 from neorion.keel.kube import KubeStruct
 from neorion.keel.kube.validation import Rule, keyed, rules
+
+# The names of variables in ncclSettings. torchrun sets RANK, WORLD_SIZE and their like itself.
+_COMMUNICATION_VARIABLE: Final = "^(NCCL|TORCH|GLOO|OFI|FI|UCX|OMPI|PRTE|RDMAV|IBV)_[A-Z0-9_]+$"
 
 
 class Mode(StrEnum):
@@ -36,26 +39,53 @@ class OnExpire(StrEnum):
     DELETE = "Delete"
 
 
+class RankHomes(StrEnum):
+    """Home directories of a distributed server."""
+
+    PER_RANK = "PerRank"
+    SHARED = "Shared"
+
+
 class Distributed(KubeStruct, frozen=True, kw_only=True):
-    """How many processes train together, and on how many machines."""
+    """Number of processes that train together, and of the machines that run them.
+
+    Each machine is a rank of the server. With `minNodes` torchrun is elastic: training continues on that many machines.
+    """
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         (
             "self.worldSize % (has(self.nprocsPerNode) ? self.nprocsPerNode : 1) == 0",
             "worldSize must be a multiple of nprocsPerNode, so that every node runs the same number of processes",
         ),
+        (
+            "!has(self.minNodes) || self.minNodes * (has(self.nprocsPerNode) ? self.nprocsPerNode : 1) <= self.worldSize",
+            "minNodes cannot be larger than the number of nodes, which is worldSize divided by nprocsPerNode",
+        ),
+        (
+            f"!has(self.ncclSettings) || self.ncclSettings.all(name, name.matches('{_COMMUNICATION_VARIABLE}'))",
+            "ncclSettings holds variables of the communication libraries, such as NCCL_DEBUG or GLOO_SOCKET_IFNAME",
+        ),
     )
 
     world_size: Annotated[int, Meta(ge=1, le=4096)]
     nprocs_per_node: Annotated[int, Meta(ge=1, le=64)] = 1
+    min_nodes: Annotated[int, Meta(ge=1, le=4096)] | None = None
     backend: Backend = Backend.NCCL
     nccl_settings: Annotated[dict[str, Text], Meta(max_length=64)] = field(default_factory=dict[str, str])
     max_restarts: Annotated[int, Meta(ge=0, le=1000)] = 0
     port: Annotated[int, Meta(ge=29500, le=29510)] = 29500
+    homes: Annotated[
+        RankHomes,
+        rules(("self == oldSelf", "distributed.homes cannot change; create another server")),
+    ] = RankHomes.PER_RANK
 
     @property
     def nodes(self) -> int:
         return self.world_size // self.nprocs_per_node
+
+    @property
+    def has_rank_homes(self) -> bool:
+        return self.homes is RankHomes.PER_RANK
 
 
 class HomeVolume(KubeStruct, frozen=True, kw_only=True):

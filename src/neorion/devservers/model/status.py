@@ -47,6 +47,7 @@ class StopReason(StrEnum):
     EXPIRED = "Expired"
     IDLE = "Idle"
     SCHEDULE = "Schedule"
+    PREEMPTED = "Preempted"
 
 
 class Condition(KubeStruct, frozen=True, kw_only=True):
@@ -97,6 +98,15 @@ class Cost(KubeStruct, frozen=True, kw_only=True):
     stopped_per_hour: Text = "0"
 
 
+class QueueStatus(KubeStruct, frozen=True, kw_only=True):
+    """Queue of a server, and its place among those that wait for the same quota."""
+
+    name: Text
+    cluster_queue: Text | None = None
+    place: int | None = None
+    waiting: int | None = None
+
+
 class Rank(KubeStruct, frozen=True, kw_only=True):
     """One machine of a distributed server."""
 
@@ -130,3 +140,4 @@ class DevServerStatus(KubeStruct, frozen=True, kw_only=True):
     warned: Annotated[tuple[Text, ...], Meta(max_length=16)] = ()
     flavor: AppliedFlavor | None = None
     cost: Cost | None = None
+    queue: QueueStatus | None = None

@@ -55,8 +55,7 @@ async def execute(fleet: DevServerApi, out: Output, name: str, command: tuple[st
             "There is no terminal here to give to the command.",
             hint="Leave out --tty.",
         )
-    if not command:
-        raise Invalid("devservers.no_command", "No command is given.", hint=f"devctl exec {name} -- ls")
+    check_command_given(name, command)
     where = await container(fleet, name)
     term = out.env.get("TERM", "")
     if tty and term:
@@ -64,6 +63,13 @@ async def execute(fleet: DevServerApi, out: Output, name: str, command: tuple[st
     async with exec_stream(fleet.client, where, command, tty=tty) as process:
         await (carry_terminal if tty else carry)(process)
         return process.code or 0
+
+
+def check_command_given(name: str, command: tuple[str, ...]) -> None:
+    if not command:
+        raise Invalid(
+            "devservers.no_command", "No command is given.", hint=f"Name one: devctl exec {name} -- ls."
+        )
 
 
 class CopyRequest(Struct, frozen=True):

@@ -24,6 +24,21 @@ class StepRecord(Struct, frozen=True):
     obstacle: str
 
 
+class RankRecord(Struct, frozen=True):
+    """One machine of a distributed server."""
+
+    rank: int
+    pod: str
+    node: str
+    ready: bool
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"{self.rank}: {'ready' if self.ready else 'not ready'}{f', on {self.node}' if self.node else ''}"
+        )
+
+
 class ServerDescription(Struct, frozen=True):
     """All there is to know of a server."""
 
@@ -41,6 +56,7 @@ class ServerDescription(Struct, frozen=True):
     ssh: str
     queue: str
     home_kept: str
+    ranks: tuple[RankRecord, ...]
 
     @classmethod
     def of(
@@ -62,6 +78,9 @@ class ServerDescription(Struct, frozen=True):
             ssh=status.ssh_endpoint or "",
             queue=spec.queue.name if spec.queue else "",
             home_kept=spec.home.retention,
+            ranks=tuple(
+                RankRecord(rank, one.name, one.node or "", one.ready) for rank, one in enumerate(status.ranks)
+            ),
         )
 
 
@@ -89,6 +108,7 @@ def description_table(now: Instant) -> Table[ServerDescription]:
             Column("SSH", lambda one: one.ssh),
             Column("Queue", lambda one: one.queue),
             Column("Machine", lambda one: one.pods),
+            Column("Ranks", lambda one: [rank.sentence for rank in one.ranks]),
             Column("Cost so far", lambda one: f"{one.cost.amount} {one.cost.currency}"),
             Column("Cost per hour", lambda one: f"{one.cost.per_hour} {one.cost.currency}"),
             Column("Created", lambda one: ago(now, one.server.created)),

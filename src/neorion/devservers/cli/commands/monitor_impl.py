@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 import anyio
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from neorion.devservers.cli.humanize import TONES, ago, until
 from neorion.devservers.cli.tables import ServerRecord
 from neorion.devservers.client import DevServerApi, exec_run
 from neorion.devservers.decide import SERVER_LABEL
+from neorion.devservers.model import Phase, Rank
 from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Denied, Duration, Error, Instant, NotFound, Quantity, Retry
 from neorion.keel.cli import Format
@@ -44,19 +46,28 @@ _METRICS = Kind(PodMetrics, "PodMetrics", "pods", "metrics.k8s.io", "v1beta1")
 
 
 class UsageRecord(Struct, frozen=True):
-    """One server at one moment. What is not measured is empty."""
+    """One server, or one rank of a distributed server, at one moment. What is not measured is empty."""
 
     server: ServerRecord
+    pod: str
+    rank: int | None
+    status: str
+    node: str
     cpu: str
     memory: str
     gpus: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.server.name if self.rank is None else f"{self.server.name} [{self.rank}]"
 
 
 def readings_table(now: Instant) -> Table[UsageRecord]:
     return Table(
         (
-            Column("NAME", lambda one: one.server.name),
-            Column("STATUS", lambda one: one.server.phase, tone=lambda one: TONES.get(one.server.phase)),
+            Column("NAME", lambda one: one.name),
+            Column("STATUS", lambda one: one.status, tone=lambda one: TONES.get(one.status)),
+            Column("NODE", lambda one: one.node, wide=True),
             Column("CPU", lambda one: one.cpu, right=True),
             Column("MEMORY", lambda one: one.memory, right=True),
             Column("GPU", lambda one: one.gpus, priority=1),
@@ -100,26 +111,46 @@ def gpu_words(text: str) -> tuple[str, ...]:
 async def _read(fleet: DevServerApi, names: tuple[str, ...]) -> list[UsageRecord]:
     servers = [await fleet.server(name) for name in names] if names else await fleet.servers()
     used = await _used(fleet)
-    readings: dict[str, UsageRecord] = {}
+    rows = [(server, row) for server in servers for row in _rows(server)]
+    readings: dict[int, UsageRecord] = {}
 
-    async def look(server: DevServerObject) -> None:
-        cpu, memory = used.get(server.meta.name, ("", ""))
-        gpus = await _gpus(fleet, server) if server.status.ready else ()
-        readings[server.meta.name] = UsageRecord(ServerRecord.of(server), cpu, memory, gpus)
+    async def look(number: int, server: DevServerObject, row: UsageRecord) -> None:
+        cpu, memory = used.get(row.pod, ("", ""))
+        works = row.status == Phase.RUNNING.value and server.status.ready
+        gpus = await _gpus(fleet.at_rank(row.rank), server) if works else ()
+        readings[number] = replace(row, cpu=cpu, memory=memory, gpus=gpus)
 
     async with anyio.create_task_group() as group:
-        for server in servers:
-            group.start_soon(look, server)
-    return [readings[server.meta.name] for server in servers]
+        for number, (server, row) in enumerate(rows):
+            group.start_soon(look, number, server, row)
+    return [readings[number] for number in range(len(rows))]
+
+
+def _rows(server: DevServerObject) -> list[UsageRecord]:
+    """One for the server, or one for each rank of it that there is."""
+    record, status = ServerRecord.of(server), server.status
+    if not status.ranks:
+        pod = status.pod_names[0] if status.pod_names else ""
+        return [UsageRecord(record, pod, None, record.phase, "", "", "", ())]
+    return [
+        UsageRecord(record, one.name, rank, _rank_phase(one), one.node or "", "", "", ())
+        for rank, one in enumerate(status.ranks)
+    ]
+
+
+def _rank_phase(rank: Rank) -> str:
+    if rank.ready:
+        return Phase.RUNNING.value
+    return (Phase.STARTING if rank.node else Phase.PENDING).value
 
 
 async def _used(fleet: DevServerApi) -> dict[str, tuple[str, str]]:
-    """CPU and memory of each server; nothing where the cluster does not measure or we may not read it."""
+    """CPU and memory of each Pod; nothing where the cluster does not measure or we may not read it."""
     try:
         found = await fleet.client.list(_METRICS, fleet.namespace, Selector(labels=SERVER_LABEL))
     except (NotFound, Denied, Retry):
         return {}
-    return {one.meta.labels.get(SERVER_LABEL, ""): _sum(one.containers) for one in found.items}
+    return {one.meta.name: _sum(one.containers) for one in found.items}
 
 
 def _sum(containers: Sequence[ContainerUsage]) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from neorion.devservers.cli.options import (
 from neorion.keel.cli import Command, Format, dry_run_option, yes_option
 from neorion.keel.cli.kit import Output
 
+_RANKS_MAX = 4096
 # These belong to one command and not to all that follow.
 _option_without_env = partial(click.option, allow_from_autoenv=False)
 
@@ -34,6 +35,10 @@ class CreateOptions(TypedDict):
     ssh_key: tuple[Path, ...]
     distributed: bool
     replicas: int | None
+    nproc_per_node: int | None
+    min_replicas: int | None
+    backend: str
+    shared_home: bool
     wait: bool
     timeout: str
     dry_run: bool
@@ -89,9 +94,34 @@ def _announce(out: Output, sentence: str) -> None:
     metavar="FILE",
     help="A public key (.pub) that may log in by SSH; may be given more than once.",
 )
-@_option_without_env("--distributed", is_flag=True, help="Several machines that train together.")
+@_option_without_env("--distributed", is_flag=True, help="Make several machines that train together.")
 @_option_without_env(
-    "--replicas", type=click.IntRange(min=1), metavar="N", help="How many machines, with --distributed."
+    "--replicas",
+    type=click.IntRange(1, _RANKS_MAX),
+    metavar="N",
+    help="Number of machines, with --distributed (default: 1).",
+)
+@_option_without_env(
+    "--nproc-per-node",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Processes on each machine, with --distributed (default: its GPUs, or 1).",
+)
+@_option_without_env(
+    "--min-replicas",
+    type=click.IntRange(1, _RANKS_MAX),
+    metavar="N",
+    help="Number of machines with which elastic training continues, with --distributed.",
+)
+@_option_without_env(
+    "--backend",
+    default="",
+    show_default=False,
+    metavar="BACKEND",
+    help="Backend of PyTorch: nccl, gloo or mpi, with --distributed (default: nccl with GPUs, else gloo).",
+)
+@_option_without_env(
+    "--shared-home", is_flag=True, help="One home for all ranks, with --distributed, where storage allows it."
 )
 @_option_without_env("--wait", is_flag=True, help="Show its progress until it can be used.")
 @timeout_option

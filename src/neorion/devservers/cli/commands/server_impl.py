@@ -10,6 +10,7 @@ from neorion.devservers.cli.tables import ServerRecord, servers_table
 from neorion.devservers.client import (
     CreateRequest,
     DevServerApi,
+    DistributedRequest,
     extended,
     parse_span,
     plan_move,
@@ -40,12 +41,6 @@ def create_request(name: str, short: str, asked: CreateOptions) -> CreateRequest
             f'Two flavors are named, "{short}" and "{asked["flavor"]}".',
             hint=f"Name one: devctl create {name} --flavor {asked['flavor']}",
         )
-    if asked["replicas"] and not asked["distributed"]:
-        raise Invalid(
-            "devservers.replicas",
-            "--replicas is for servers of several machines.",
-            hint="Add --distributed, or leave --replicas out.",
-        )
     return CreateRequest(
         name=name,
         flavor=short or asked["flavor"],
@@ -54,7 +49,33 @@ def create_request(name: str, short: str, asked: CreateOptions) -> CreateRequest
         time=asked["time"],
         shared_volume=asked["shared_volume"],
         ssh_keys=tuple(path.read_text(errors="replace").strip() for path in asked["ssh_key"]),
-        replicas=(asked["replicas"] or 1) if asked["distributed"] else 0,
+        distributed=_distributed_request(asked),
+    )
+
+
+def _distributed_request(asked: CreateOptions) -> DistributedRequest | None:
+    given = {
+        "--replicas": asked["replicas"],
+        "--nproc-per-node": asked["nproc_per_node"],
+        "--min-replicas": asked["min_replicas"],
+        "--backend": asked["backend"],
+        "--shared-home": asked["shared_home"],
+    }
+    extra = next((option for option, value in given.items() if value), "")
+    if not asked["distributed"] and extra:
+        raise Invalid(
+            "devservers.replicas",
+            f"{extra} is for servers of several machines.",
+            hint=f"Add --distributed, or leave {extra} out.",
+        )
+    if not asked["distributed"]:
+        return None
+    return DistributedRequest(
+        replicas=asked["replicas"] or 1,
+        nproc_per_node=asked["nproc_per_node"] or 0,
+        min_replicas=asked["min_replicas"] or 0,
+        backend=asked["backend"],
+        shared_home=asked["shared_home"],
     )
 
 
@@ -70,11 +91,14 @@ async def create(fleet: DevServerApi, out: Output, wish: CreateRequest, asked: C
             f"{flavor.meta.name} goes away: {flavor.spec.deprecated.message}"
             + (f" Take {instead}." if instead else "")
         )
+    begun = fleet.clock.now()
     server = await fleet.create(wish)
     out.say(f"{wish.name} is being made on {server.spec.flavor}.")
-    # Whether several machines are served is the operator's to say; without its word nobody would know.
-    if asked["wait"] or asked["distributed"]:
+    if asked["wait"]:
         server = await wait_ready(fleet, wish.name, ProgressPrinter(out, fleet.clock), span)
+        took = fleet.clock.now().since(begun)
+        if server.spec.distributed is not None:
+            out.say(f"All {server.spec.distributed.nodes} ranks were ready after {took.seconds:.1f} s.")
         out.say(f"{wish.name} is ready: devctl ssh {wish.name}")
     else:
         out.say(f"Follow it: devctl describe {wish.name}; enter it: devctl ssh {wish.name}")

@@ -1,0 +1,149 @@
+"""Quota of Kueue: no Pods before all machines are admitted, and a stop when the quota is lost."""
+
+from dataclasses import replace as changed
+from typing import Any
+
+from msgspec.structs import replace
+
+from neorion.devservers.decide import Decision, Observed, StopServer, decide
+from neorion.devservers.decide.quota import AssignedNodes, QueueEntry, preemptor_uid, queue_order
+from neorion.devservers.model import (
+    DevServerSpec,
+    Distributed,
+    Lifecycle,
+    Mode,
+    Phase,
+    QueueRef,
+    StopReason,
+)
+from neorion.devservers.model.kube_types import ServerDeployment
+from neorion.devservers.model.kueue import QUEUE_LABEL, Workload, WorkloadSpec, WorkloadStatus
+from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
+from neorion.devservers.testing.builders import CREATED
+from neorion.keel.kube import Condition, ObjectMeta
+
+QUEUED = DevServerSpec(
+    flavor="cpu-small", queue=QueueRef(name="team"), lifecycle=Lifecycle(auto_shutdown=False)
+)
+RESERVED = Condition("QuotaReserved", "True")
+ADMITTED = (RESERVED, Condition("Admitted", "True"))
+WAITS = (Condition("QuotaReserved", "False", "Pending", "couldn't assign flavors"),)
+UID = "11111111-2222-3333-4444-555555555555"
+LOST = Condition(
+    "Evicted", "True", "Preempted", f"Preempted to accommodate a workload (UID: {UID}, JobUID: x)"
+)
+
+
+def workload(*conditions: Condition, name: str = "current") -> Workload:
+    meta = ObjectMeta(name=name, namespace="dev-ann", created="2026-11-16T08:00:00Z")
+    return Workload(meta=meta, status=WorkloadStatus(conditions=conditions))
+
+
+def decided(entry: QueueEntry, spec: DevServerSpec = QUEUED, **more: Any) -> Decision:
+    return decide(Observed(a_server(spec), a_flavor(), a_claim(), quota=entry, **more), SETTINGS, CREATED)
+
+
+def made(decision: Decision, kind: str) -> list[dict[str, Any]]:
+    return [one for one in decision.objects if one["kind"] == kind]
+
+
+def test_a_server_in_a_queue_asks_for_its_machines_before_it_gets_a_pod():
+    decision = decided(QueueEntry("team"))
+    [request], [body] = made(decision, "Workload"), made(decision, "Deployment")
+    assert request["spec"]["queueName"] == "team"
+    [pods] = request["spec"]["podSets"]
+    assert pods["count"] == 1
+    assert pods["template"]["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "2Gi"}
+    assert body["spec"]["replicas"] == 0
+    assert QUEUE_LABEL not in body["metadata"]["labels"]
+    assert decision.status.phase is Phase.QUEUED
+    assert decision.status.deadline is None
+
+
+def test_all_ranks_are_one_request():
+    spec = replace(QUEUED, mode=Mode.DISTRIBUTED, distributed=Distributed(world_size=4))
+    decision = decided(QueueEntry("team"), spec)
+    [request], [body] = made(decision, "Workload"), made(decision, "StatefulSet")
+    assert request["spec"]["podSets"][0]["count"] == 4
+    assert body["spec"]["replicas"] == 0
+    admitted = decided(QueueEntry("team", workload(*ADMITTED)), spec)
+    assert made(admitted, "StatefulSet")[0]["spec"]["replicas"] == 4
+
+
+def test_place_and_reason_are_shown_while_it_waits():
+    status = decided(QueueEntry("team", workload(*WAITS), place=2, waiting=5)).status
+    assert status.message == "Place 2 of 5 in team: couldn't assign flavors."
+    assert status.queue is not None
+    assert (status.queue.place, status.queue.waiting) == (2, 5)
+
+
+def test_an_admitted_server_runs_on_the_nodes_that_were_chosen():
+    nodes = AssignedNodes(labels=(("pool", "spot"),))
+    decision = decided(QueueEntry("team", workload(*ADMITTED), nodes=nodes))
+    [body] = made(decision, "Deployment")
+    assert body["spec"]["replicas"] == 1
+    assert body["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "spot"}
+    pod = a_pod()
+    placed = replace(pod, spec=replace(pod.spec, node_selector={"pool": "spot"}))
+    again = decided(
+        QueueEntry("team", workload(*ADMITTED), nodes=nodes), pods=(placed,), body=ServerDeployment()
+    )
+    assert made(again, "Deployment")[0]["spec"]["replicas"] == 1
+    assert again.status.phase is Phase.RUNNING
+
+
+def test_a_server_that_loses_its_quota_stops_and_says_for_whom():
+    entry = QueueEntry("team", workload(*ADMITTED, LOST), preemptor="dev-bob/train")
+    decision = decided(entry, pods=(a_pod(),), body=ServerDeployment())
+    assert decision.edit == StopServer(StopReason.PREEMPTED)
+    [told] = [note.text for note in decision.notes if note.reason == "Evicted"]
+    assert told.startswith("Its quota was taken away for dev-bob/train: Preempted to accommodate")
+    assert preemptor_uid(entry.workload) == UID
+    stopped = a_server(
+        replace(QUEUED, running=False), decision.status, {"devservers.io/stopped-because": "Preempted"}
+    )
+    seen = Observed(stopped, a_flavor(), a_claim(), quota=entry)
+    rest = decide(seen, SETTINGS, CREATED)
+    assert rest.status.phase is Phase.STOPPED
+    assert rest.status.message == told
+    assert made(rest, "PersistentVolumeClaim")
+
+
+def test_quota_is_given_back_when_the_last_pod_is_gone_and_not_before():
+    stopped = replace(QUEUED, running=False)
+    entry = QueueEntry("team", workload(*ADMITTED))
+    pod = a_pod()
+    going = replace(pod, meta=replace(pod.meta, deleted=CREATED.isoformat()))
+    assert decided(entry, stopped, pods=(going,)).finished == ()
+    assert decided(entry, stopped).finished == ("current",)
+
+
+def test_other_machines_are_asked_for_after_the_old_ones_are_given_back():
+    entry = QueueEntry("team", None, others=(workload(*ADMITTED, name="old"),))
+    before = decided(entry, pods=(a_pod(),), body=ServerDeployment())
+    assert made(before, "Workload") == []
+    assert made(before, "Deployment")[0]["spec"]["replicas"] == 0
+    assert before.finished == ()
+    assert decided(entry).finished == ("old",)
+
+
+def test_a_server_that_was_started_again_is_not_stopped_by_its_old_request():
+    entry = QueueEntry("team", workload(*ADMITTED, LOST))
+    decision = decided(entry)
+    assert decision.edit is None
+    assert decision.finished == ("current",)
+
+
+def test_the_highest_priority_and_then_the_oldest_come_first():
+    old, young = workload(name="old"), workload(name="young")
+    young = replace(young, meta=replace(young.meta, created="2026-11-16T09:00:00Z"))
+    urgent = replace(young, spec=WorkloadSpec(priority=10))
+    assert sorted([young, old, urgent], key=queue_order) == [urgent, old, young]
+
+
+def test_without_kueue_the_label_is_left_to_it():
+    alone = Observed(a_server(QUEUED), a_flavor(), a_claim())
+    decision = decide(changed(alone, quota=None), SETTINGS, CREATED)
+    [body] = made(decision, "Deployment")
+    assert body["metadata"]["labels"][QUEUE_LABEL] == "team"
+    assert body["spec"]["replicas"] == 1
