@@ -17,12 +17,15 @@ from neorion.keel.telemetry.setup import LogFormat, setup
 
 
 class Listening(TypedDict):
-    """Where the bastion listens and writes."""
+    """The address of the bastion, and the places that it writes to."""
 
     host: str
     port: int
     audit: Path
     direct: bool
+    recordings: Path | None
+    console_image: str
+    replica: str
 
 
 app = App("devservers", help="The processes behind development servers.", env_prefix="DEVSERVERS")
@@ -83,21 +86,47 @@ def user_controller(
     metavar="FILE",
     help="The audit log.",
 )
+@click.option(
+    "--recordings",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="The folder for recordings of terminals; without it nothing is recorded.",
+)
+@click.option(
+    "--keep-days",
+    default=90,
+    type=click.IntRange(1, 3650),
+    help="Days to keep old audit logs and recordings.",
+)
+@click.option(
+    "--console-image", default="", metavar="IMAGE", help="The image of consoles; without it there are none."
+)
+@click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")
 @click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
 @click.option("--context", default="", help="The context in the kubeconfig.")
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
 def bastion(
-    out: Output, kubeconfig: Path | None, context: str, log: str, **options: Unpack[Listening]
+    out: Output,
+    kubeconfig: Path | None,
+    context: str,
+    *,
+    log: str,
+    keep_days: int,
+    **options: Unpack[Listening],
 ) -> None:
     """Let users log in by SSH and reach their servers until stopped."""
     from neorion.devservers.app.bastion import BastionOptions, run_bastion  # noqa: PLC0415 -- another process
+    from neorion.devservers.bastion import Retention  # noqa: PLC0415 -- another process
 
     setup(LogFormat(log))
     out.say(f"bastion on {options['host']}:{options['port']}")
 
     async def main(crew: Supervisor) -> None:
-        await run_bastion(crew, partial(find_cluster, kubeconfig, context), BastionOptions(**options))
+        keep = Retention(days=keep_days)
+        await run_bastion(
+            crew, partial(find_cluster, kubeconfig, context), BastionOptions(**options, keep=keep)
+        )
 
     run_process(main, loop_factory=uvloop.new_event_loop)
 

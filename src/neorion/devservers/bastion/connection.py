@@ -1,4 +1,4 @@
-"""One SSH connection to the bastion: who it is, and what it may open."""
+"""One SSH connection to the bastion: its user, and the channels that it may open."""
 
 from collections.abc import Awaitable
 from typing import cast
@@ -46,6 +46,7 @@ class Connection(asyncssh.SSHServer):
         self._key = b""
         self._open: OpenConnection | None = None
         self._reason = ""
+        self._channels = 0
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
@@ -96,6 +97,8 @@ class Connection(asyncssh.SSHServer):
             context.now(),
             self._cut,
             self.login.server,
+            self.who.client,
+            self.who.key,
         )
         context.sessions.add(self._open)
         if self.login.server:
@@ -163,6 +166,11 @@ class Connection(asyncssh.SSHServer):
                 )
 
         return cast("asyncssh.SSHTCPSession[bytes]", SSHTCPStreamSession(carry))
+
+    def next_session(self) -> str:
+        """A name for a session of this connection, unique in the cluster."""
+        self._channels += 1
+        return f"{self.who.connection}-{self._channels}"
 
     def take_channel(self) -> bool:
         user = self.context.directory.user(self.login.user)
