@@ -124,6 +124,25 @@ class StorageClass(KubeObject, frozen=True):
     allow_volume_expansion: bool = False
 
 
+class Endpoint(KubeStruct, frozen=True):
+    """One member of a Service."""
+
+    addresses: tuple[str, ...] = ()
+
+
+class EndpointPort(KubeStruct, frozen=True):
+    """A port that the members of a Service listen on."""
+
+    port: int | None = None
+
+
+class EndpointSlice(KubeObject, frozen=True):
+    """Members of a Service."""
+
+    endpoints: tuple[Endpoint, ...] = ()
+    ports: tuple[EndpointPort, ...] = ()
+
+
 DEVSERVERS = Kind(DevServerObject, "DevServer", "devservers", GROUP, VERSION)
 DEVSERVERFLAVORS = Kind(
     DevServerFlavor, "DevServerFlavor", "devserverflavors", GROUP, VERSION, namespaced=False
@@ -131,5 +150,6 @@ DEVSERVERFLAVORS = Kind(
 USERS = Kind(DevServerUser, "DevServerUser", "devserverusers", GROUP, VERSION, namespaced=False)
 SESSIONS = Kind(DevServerSession, "DevServerSession", "devserversessions", GROUP, VERSION)
 DEPLOYMENTS = Kind(ServerDeployment, "Deployment", "deployments", "apps")
+ENDPOINT_SLICES = Kind(EndpointSlice, "EndpointSlice", "endpointslices", "discovery.k8s.io")
 VOLUMES = Kind(PersistentVolume, "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False)

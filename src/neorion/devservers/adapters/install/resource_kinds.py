@@ -54,6 +54,7 @@ KINDS: Final[tuple[Kind[KubeObject], ...]] = (
     Kind(KubeObject, "Service", "services"),
     Kind(KubeObject, "PodDisruptionBudget", "poddisruptionbudgets", "policy"),
     Kind(KubeObject, "Deployment", "deployments", "apps"),
+    Kind(KubeObject, "StatefulSet", "statefulsets", "apps"),
     Kind(KubeObject, "ServiceMonitor", "servicemonitors", MONITORING),
     Kind(KubeObject, "PrometheusRule", "prometheusrules", MONITORING),
     Kind(KubeObject, DEV_SERVER_FLAVOR.kind, DEV_SERVER_FLAVOR.plural, GROUP, namespaced=False),

@@ -22,6 +22,7 @@ class InstallOptions(TypedDict):
 
     image: str
     tools_image: str
+    console_image: str
     ssh: bool
     efs: str
     kueue: str
@@ -58,6 +59,13 @@ class RemoveUserOptions(TypedDict):
     show_default=False,
     metavar="IMAGE",
     help="What brings SSH into servers; without it, devserver-tools beside the operator's image.",
+)
+@_once(
+    "--console-image",
+    default="",
+    show_default=False,
+    metavar="IMAGE",
+    help="The image of consoles; without it, devservers-console beside the operator's image.",
 )
 @_once("--ssh/--no-ssh", default=True, help="Without it servers are entered through the cluster alone.")
 @_once("--efs", default="", show_default=False, metavar="ID", help="The EFS file system of shared volumes.")
