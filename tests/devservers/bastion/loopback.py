@@ -217,6 +217,11 @@ class Loopback:
     api: MemoryApi
     servers: LoopbackServers
     context: Context
+    listening: AsyncExitStack
+
+    async def stop(self) -> None:
+        """Ends the bastion in order, as SIGTERM does."""
+        await self.listening.aclose()
 
     def key(self, name: str) -> Path:
         return self.folder / name
@@ -297,8 +302,9 @@ async def loopback(
             recordings_folder=folder / "recordings",
         )
         host = asyncssh.generate_private_key("ssh-ed25519")
-        async with listen(context, host, "127.0.0.1", 0) as port:
-            yield Loopback(folder, port, api, servers, context)
+        async with AsyncExitStack() as listening:
+            port = await listening.enter_async_context(listen(context, host, "127.0.0.1", 0))
+            yield Loopback(folder, port, api, servers, context, listening)
         audit.close()
         group.cancel_scope.cancel()
 

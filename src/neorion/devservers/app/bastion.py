@@ -16,6 +16,7 @@ from neorion.devservers.bastion import (
     ClusterServers,
     Context,
     Directory,
+    Limits,
     Replica,
     Retention,
     SessionObjects,
@@ -39,6 +40,7 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
+_LAST_WRITES_S: Final = 5
 # The user controller makes the keys when it first holds its lease.
 _KEYS_AGAIN: Final = Duration.of(seconds=1)
 
@@ -59,6 +61,7 @@ class BastionOptions:
     console_image: str = ""
     replica: str = ""
     keep: Retention = Retention()  # noqa: RUF009 -- frozen
+    drain_s: float = 0.0
 
 
 async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], options: BastionOptions) -> None:
@@ -94,6 +97,7 @@ async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], optio
                 audit,
                 clock,
                 SystemIds(),
+                Limits(drain_s=options.drain_s),
                 recordings_folder=options.recordings,
                 sessions=sessions,
             )
@@ -103,6 +107,11 @@ async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], optio
             async with listen(context, _private(keys, HOST_KEY), options.host, options.port) as port:
                 log.info("bastion listens", host=options.host, port=port)
                 await crew.stopping.wait()
+            if objects is not None:
+                # Its loop has stopped: the objects of closed sessions are left to delete.
+                with anyio.move_on_after(_LAST_WRITES_S):
+                    await objects.reconcile()
+            audit.close()
             group.cancel_scope.cancel()
 
 

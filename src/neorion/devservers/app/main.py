@@ -3,12 +3,13 @@
 import os
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 
 import click
 import uvloop
 
 from neorion.devservers.app.run import OperatorConfig, run_operator
+from neorion.keel.base import Duration, Invalid, UnitError
 from neorion.keel.cli import App, run
 from neorion.keel.cli.kit import Output
 from neorion.keel.kube.client import find_cluster
@@ -27,6 +28,9 @@ class Listening(TypedDict):
     console_image: str
     replica: str
 
+
+# The bastion ends this long after its sessions, at the latest.
+_ENDS_S: Final = 10.0
 
 app = App("devservers", help="The processes behind development servers.", env_prefix="DEVSERVERS")
 
@@ -101,6 +105,9 @@ def user_controller(
 @click.option(
     "--console-image", default="", metavar="IMAGE", help="The image of consoles; without it there are none."
 )
+@click.option(
+    "--drain", default="0s", metavar="TIME", help="Keep open sessions this long when stopped, as in 2m."
+)
 @click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")
 @click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
@@ -113,6 +120,7 @@ def bastion(
     *,
     log: str,
     keep_days: int,
+    drain: str,
     **options: Unpack[Listening],
 ) -> None:
     """Let users log in by SSH and reach their servers until stopped."""
@@ -120,15 +128,26 @@ def bastion(
     from neorion.devservers.bastion import Retention  # noqa: PLC0415 -- another process
 
     setup(LogFormat(log))
-    out.say(f"bastion on {options['host']}:{options['port']}")
+    patience = _duration(drain)
+    settings = BastionOptions(**options, keep=Retention(days=keep_days), drain_s=patience.seconds)
+    out.say(f"bastion on {settings.host}:{settings.port}")
 
     async def main(crew: Supervisor) -> None:
-        keep = Retention(days=keep_days)
-        await run_bastion(
-            crew, partial(find_cluster, kubeconfig, context), BastionOptions(**options, keep=keep)
-        )
+        await run_bastion(crew, partial(find_cluster, kubeconfig, context), settings)
 
-    run_process(main, loop_factory=uvloop.new_event_loop)
+    grace = Duration.of(seconds=patience.seconds + _ENDS_S)
+    run_process(main, grace, loop_factory=uvloop.new_event_loop)
+
+
+def _duration(text: str) -> Duration:
+    try:
+        return Duration.parse(text)
+    except UnitError:
+        raise Invalid(
+            "devservers.drain",
+            f'"{text}" is not a valid length of time.',
+            hint="Write one such as 30s or 2m.",
+        ) from None
 
 
 def _orders(file: Path | None) -> OperatorConfig:

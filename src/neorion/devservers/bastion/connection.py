@@ -47,6 +47,7 @@ class Connection(asyncssh.SSHServer):
         self._open: OpenConnection | None = None
         self._reason = ""
         self._channels = 0
+        self.sessions: set[Session] = set()
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
@@ -96,6 +97,7 @@ class Connection(asyncssh.SSHServer):
             self._key,
             context.now(),
             self._cut,
+            self._notify,
             self.login.server,
             self.who.client,
             self.who.key,
@@ -183,6 +185,11 @@ class Connection(asyncssh.SSHServer):
         self._reason = reason
         if self._connection is not None:
             self._connection.disconnect(DISC_BY_APPLICATION, f"Closed: {reason}.")
+
+    def _notify(self, text: str) -> None:
+        for session in self.sessions:
+            if session.has_terminal:
+                session.say("", text)
 
     def _refuse(self, reason: str, server: str = "", port: int = 0) -> None:
         self.context.record(AuditEvent.REFUSED, self.who, reason=reason, server=server, port=port)

@@ -68,6 +68,10 @@ class Session(asyncssh.SSHServerSession[bytes]):
         """The command or the subsystem; empty for a shell."""
         return self.channel.get_command() or self.channel.get_subsystem() or ""
 
+    @property
+    def has_terminal(self) -> bool:
+        return self.channel.get_terminal_type() is not None
+
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         self.channel = chan
 
@@ -192,7 +196,8 @@ class Session(asyncssh.SSHServerSession[bytes]):
             self.exit(FAILED)
             return
         self._name = self.connection.next_session()
-        terminal = self.channel.get_terminal_type() is not None
+        self.connection.sessions.add(self)
+        terminal = self.has_terminal
         try:
             recording = self._record()
             context.record(
@@ -207,6 +212,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
             self.say("The session failed. Tell an administrator its number.", who.connection)
             self.exit(FAILED)
         finally:
+            self.connection.sessions.discard(self)
             self.connection.give_back_channel()
             name, digest = self._close_recording()
             context.record(

@@ -12,9 +12,14 @@ class ConnectionId(Id):
     prefix = "ssh"
 
 
+def ignore_notice(text: str) -> None:
+    """For connections without terminals."""
+    del text
+
+
 @dataclass(slots=True)
 class OpenConnection:
-    """One connection that has logged in. `cut` closes it and says why."""
+    """One connection that has logged in. `cut` closes it and says why; `notify` shows a line in its terminals."""
 
     id: str
     user: str
@@ -22,6 +27,7 @@ class OpenConnection:
     key: bytes
     since: str
     cut: Callable[[str], None]
+    notify: Callable[[str], None] = ignore_notice
     server: str = ""
     client: str = ""
     fingerprint: str = ""
