@@ -13,7 +13,7 @@ class ConnectionId(Id):
 
 
 def ignore_notice(text: str) -> None:
-    """For connections without terminals."""
+    """Drops the notice: the connection has no terminals."""
     del text
 
 
