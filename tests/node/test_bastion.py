@@ -16,6 +16,8 @@ import pytest
 from neorion.devservers.decide.audit import verify
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build
+from neorion.keel.base import Duration
+from neorion.keel.clock import SystemClock
 from tests.node.devctl_terminal import LONG_WORK, Person
 from tests.node.devservers import PATIENCE, ROOT, Devctl, operated
 from tests.node.pods import NEEDS
@@ -89,6 +91,19 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def until_listening(port: int) -> None:
+    clock = SystemClock()
+    end = clock.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except OSError:
+            assert clock.monotonic() < end, "the bastion does not listen"
+            anyio.run(clock.sleep, Duration.of(ms=100))
+        else:
+            return
+
+
 @pytest.fixture(scope="module")
 def entrance(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generator[Entrance]:
     folder, port = tmp_path_factory.mktemp("bastion"), free_port()
@@ -115,6 +130,7 @@ def entrance(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
         options += ["--console-image", CONSOLE, "--replica", "bastion-0"]
         stack.enter_context(running(folder, node_cluster, "bastion", *options))
         devctl.good("create", "box", "--home-size", "1Gi", "--wait")
+        until_listening(port)
         try:
             yield Entrance(folder, port, devctl)
         finally:

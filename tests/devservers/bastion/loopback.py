@@ -19,7 +19,16 @@ import anyio.to_thread
 import asyncssh
 from anyio.abc import ByteStream, SocketAttribute
 
-from neorion.devservers.bastion import DEFAULT_LIMITS, AuditLog, Context, Directory, Limits, Signer, listen
+from neorion.devservers.bastion import (
+    DEFAULT_LIMITS,
+    AuditLog,
+    Context,
+    Directory,
+    Limits,
+    Signer,
+    UserAuthorities,
+    listen,
+)
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.decide.audit import parse
 from neorion.devservers.decide.tenant import authorized_keys
@@ -300,6 +309,7 @@ async def loopback(
             SystemIds(),
             limits,
             recordings_folder=folder / "recordings",
+            authorities=UserAuthorities(folder / "ca.pub"),
         )
         host = asyncssh.generate_private_key("ssh-ed25519")
         async with AsyncExitStack() as listening:

@@ -21,6 +21,7 @@ from neorion.devservers.bastion import (
     Retention,
     SessionObjects,
     Signer,
+    UserAuthorities,
     listen,
     sweep,
 )
@@ -50,7 +51,7 @@ class BastionOptions:
     """The address of the bastion, and the places that it writes to.
 
     `direct` connects to servers by their Pods' addresses. `recordings` is a folder; without it terminals are not recorded.
-    `console_image` is the image of consoles; without it a login has to name a server.
+    `user_ca` is a file of public keys whose certificates log in. `console_image` is the image of consoles; without it a login has to name a server.
     """
 
     host: str
@@ -62,6 +63,7 @@ class BastionOptions:
     replica: str = ""
     keep: Retention = Retention()  # noqa: RUF009 -- frozen
     drain_s: float = 0.0
+    user_ca: Path | None = None
 
 
 async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], options: BastionOptions) -> None:
@@ -100,6 +102,7 @@ async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], optio
                 Limits(drain_s=options.drain_s),
                 recordings_folder=options.recordings,
                 sessions=sessions,
+                authorities=UserAuthorities(options.user_ca),
             )
             if objects is not None:
                 crew.loop(objects.loop(clock, rng))

@@ -27,6 +27,7 @@ class Listening(TypedDict):
     recordings: Path | None
     console_image: str
     replica: str
+    user_ca: Path | None
 
 
 # The bastion ends this long after its sessions, at the latest.
@@ -107,6 +108,12 @@ def user_controller(
 )
 @click.option(
     "--drain", default="0s", metavar="TIME", help="Keep open sessions this long when stopped, as in 2m."
+)
+@click.option(
+    "--user-ca",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Public keys of authorities whose user certificates log in.",
 )
 @click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")
 @click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")

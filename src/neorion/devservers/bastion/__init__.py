@@ -6,7 +6,7 @@ Users and their keys are read from DevServerUsers. Programs of users run in Pods
 from neorion.devservers.bastion.audit_log import AuditLog
 from neorion.devservers.bastion.containers import ClusterContainers
 from neorion.devservers.bastion.context import Context
-from neorion.devservers.bastion.directory import Directory
+from neorion.devservers.bastion.directory import Directory, UserAuthorities
 from neorion.devservers.bastion.limits import DEFAULT_LIMITS, Limits
 from neorion.devservers.bastion.retention import SWEEP_EVERY, Retention, sweep
 from neorion.devservers.bastion.server import listen
@@ -27,6 +27,7 @@ __all__ = [
     "Retention",
     "SessionObjects",
     "Signer",
+    "UserAuthorities",
     "listen",
     "sweep",
 ]

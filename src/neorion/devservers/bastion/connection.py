@@ -30,6 +30,8 @@ log = logger(__name__)
 
 # Where sshd listens, whatever runs it.
 _SSH = 22
+# In place of a fingerprint in records of logins by certificate.
+_CERTIFICATE = "certificate"
 
 
 class Connection(asyncssh.SSHServer):
@@ -63,6 +65,9 @@ class Connection(asyncssh.SSHServer):
     def begin_auth(self, username: str) -> bool:
         self.login = parse_login(username) or Login("")
         self._set_who()
+        keys = self.context.authorities.authorized_keys(self.login.user) if self.login.user else None
+        if keys is not None and self._connection is not None and self.context.directory.user(self.login.user):
+            self._connection.set_authorized_keys(keys)
         # Always: whether there is such a user, only one who proves to be them learns.
         return True
 
@@ -71,9 +76,9 @@ class Connection(asyncssh.SSHServer):
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         del username
-        self._key = key.public_data
-        admitted = bool(self.login.user) and self.context.directory.admits(self.login.user, self._key)
+        admitted = bool(self.login.user) and self.context.directory.admits(self.login.user, key.public_data)
         if admitted:
+            self._key = key.public_data
             self._set_who(key.get_fingerprint())
         else:
             self._refused = True
@@ -85,6 +90,9 @@ class Connection(asyncssh.SSHServer):
         if conn is None or user is None:
             return
         self._settle(logged_in=True)
+        if not self._key:
+            # asyncssh has checked its authority, its principals, its time and its addresses.
+            self._set_who(_CERTIFICATE)
         if not context.connections.take(self.login.user, user.spec.limits.connections):
             self._refuse("too many connections of this user")
             conn.disconnect(DISC_TOO_MANY_CONNECTIONS, "You have too many connections open.")

@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 import msgspec
 
 from neorion.devservers.bastion.audit_log import AuditLog
-from neorion.devservers.bastion.directory import Directory
+from neorion.devservers.bastion.directory import Directory, UserAuthorities
 from neorion.devservers.bastion.limits import DEFAULT_LIMITS, Limits, SourceLimits, UserCounts
 from neorion.devservers.bastion.recordings import Recordings
 from neorion.devservers.bastion.sessions import ConnectionId, Sessions
@@ -63,6 +63,7 @@ class Context:
     limits: Limits = DEFAULT_LIMITS
     recordings: Recordings = field(init=False)
     recordings_folder: Path | None = None
+    authorities: UserAuthorities = field(default_factory=UserAuthorities)
     sessions: Sessions = field(default_factory=Sessions)
     connections: UserCounts = field(default_factory=UserCounts)
     channels: UserCounts = field(default_factory=UserCounts)
@@ -93,9 +94,12 @@ class Context:
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _recheck(self, user: str) -> None:
-        """Cuts the sessions of a user who is suspended or gone, and those whose key is no longer the user's."""
+        """Cuts the sessions of a user who is suspended or gone, and those whose key is no longer the user's.
+
+        Sessions of certificates have no key of the user: they end with the user alone.
+        """
         for session in self.sessions.of_user(user):
             if self.directory.user(user) is None:
                 session.cut("the user is suspended or removed")
-            elif not self.directory.admits(user, session.key):
+            elif session.key and not self.directory.admits(user, session.key):
                 session.cut("the key was taken away")
