@@ -199,7 +199,7 @@ def test_a_login_without_a_server_lands_in_the_users_own_console(entrance: Entra
     ):
         done = entrance.ssh(USER, refused)
         assert (done.returncode, done.stdout) == (1, ""), refused
-        assert "Forbidden" in done.stderr, done.stderr
+        assert "forbidden" in done.stderr.lower(), done.stderr
     life = entrance.ssh(USER, "python3 - < /dev/stdin", say=TOKEN_LIFE)
     assert 0 < int(life.stdout) <= 3600 + 10, life.stderr
 
@@ -218,8 +218,9 @@ def test_a_terminal_in_the_console_is_resized_interrupted_listed_killed_and_repl
     person.type("echo rea''dy\r")
     person.see("ready")
     person.resize(40, 120)
-    person.type("stty size\r")
-    person.see("40 120")
+    # The size takes its own path through the API server.
+    person.type('until [ "$(stty size)" = "40 120" ]; do sleep 0.1; done; echo re""sized\r')
+    person.see("resized")
     person.type(LONG_WORK)
     person.see("begun")
     person.type("\x03")
@@ -231,7 +232,7 @@ def test_a_terminal_in_the_console_is_resized_interrupted_listed_killed_and_repl
     assert person.exit_code() == 255
     (file,) = entrance.folder.glob(f"recordings/{session['name']}-*.cast")
     shown = entrance.devctl.good("admin", "sessions", "replay", str(file))
-    assert "40 120" in shown
+    assert "resized" in shown
     assert "GITHUB_TOKEN=[redacted] after" in shown
     assert "hunter2" not in shown
     entrance.devctl.good("admin", "audit", "verify", str(entrance.folder / "audit.jsonl"))
