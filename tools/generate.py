@@ -15,7 +15,7 @@ import yaml
 
 from neorion.devservers.adapters.install import Overlay
 from neorion.devservers.decide.tenant import tenant_manifests
-from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER
+from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_SESSION, DEV_SERVER_USER
 from neorion.devservers.model.user import DevServerUserSpec
 from neorion.drydock.binaries import ready
 from neorion.drydock.clusters import ClusterManager
@@ -138,7 +138,7 @@ def resources() -> Made:
     folder = ROOT / "infra/devservers/crds"
     wanted = {
         folder / f"{one.plural}.yaml": yaml.safe_dump(one.manifest(), sort_keys=False, width=110).encode()
-        for one in (DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER)
+        for one in (DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_SESSION, DEV_SERVER_USER)
     }
     return Made(wanted, set(folder.glob("*.yaml")))
 

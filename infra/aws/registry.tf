@@ -1,6 +1,6 @@
 # One repository for each image. Tags never move, and untagged layers go after two weeks.
 locals {
-  images = ["devservers-operator", "devserver-tools"]
+  images = ["devservers-console", "devservers-operator", "devserver-tools"]
 }
 
 resource "aws_ecr_repository" "this" {

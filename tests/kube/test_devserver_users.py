@@ -8,6 +8,7 @@ import pytest
 
 from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
 from neorion.devservers.adapters.users import TenantManager, UserRequest
+from neorion.devservers.decide.console import console_pod
 from neorion.devservers.decide.tenant import tenant_manifests
 from neorion.devservers.model.kube_types import USERS
 from neorion.devservers.model.user import DevServerUserSpec, UserPhase
@@ -268,3 +269,22 @@ async def test_a_stolen_bastion_provisions_nobody_and_reads_nobodys_secrets(
     ):
         with pytest.raises(Denied):
             await denied()
+
+
+async def test_a_bastion_makes_the_console_of_a_user_and_no_other_pod(admin: Client, controller: Client):
+    async with provisioning(controller, SYSTEM):
+        await add(admin, "ann")
+    bastion = admin.acting_as(*rows.account(SYSTEM, "devservers-bastion")).rehearsing()
+    console = console_pod("ann", "image")
+    await allowed(lambda: bastion.apply(POD.raw, console, "test"))
+    for change in (
+        {"metadata": {**console["metadata"], "name": "other"}},
+        {"metadata": {**console["metadata"], "namespace": "kube-system"}},
+    ):
+        with pytest.raises(Denied):
+            await bastion.apply(POD.raw, {**console, **change}, "test")
+    await admin.create(SERVICE_ACCOUNT, {"metadata": {"name": "user-bob", "namespace": "dev-ann"}})
+    foreign = {**console, "spec": {**console["spec"], "serviceAccountName": "user-bob"}}
+    await refused(lambda: bastion.apply(POD.raw, foreign, "test"), "leave spec.serviceAccountName out")
+    ann = admin.acting_as(*rows.account("dev-ann", "user-ann")).rehearsing()
+    await refused(lambda: ann.create(POD.raw, console), "leave spec.serviceAccountName out")

@@ -1,6 +1,7 @@
 """The SSH bastion on a real cluster: real users, real servers with sshd, the stock OpenSSH client."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -15,19 +16,27 @@ import pytest
 from neorion.devservers.decide.audit import verify
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build
+from neorion.keel.base import Duration
+from neorion.keel.clock import SystemClock
+from tests.node.devctl_terminal import LONG_WORK, Person
 from tests.node.devservers import PATIENCE, ROOT, Devctl, operated
 from tests.node.pods import NEEDS
 
-pytestmark = [NEEDS, pytest.mark.needs("ssh", "mmdebstrap"), pytest.mark.timeout(600)]
+pytestmark = [NEEDS, pytest.mark.needs("ssh", "mmdebstrap"), pytest.mark.timeout(900)]
 
 TOOLS = "devserver-tools:test"
+CONSOLE = "devservers-console:test"
 USER = "robin"
 
 
-async def _push_tools(cluster: Cluster) -> None:
+async def _push_images(cluster: Cluster) -> None:
     store = ImageStore.of(cluster.shelf)
-    made = await build(store, BuildRequest(ROOT / "infra/docker/devserver-tools", ImageName.parse(TOOLS)))
-    await store.push(made, Registry.of(cluster.layout).address)
+    recipe = ROOT / "infra/docker/devservers-console/Dockerfile"
+    for request in (
+        BuildRequest(ROOT / "infra/docker/devserver-tools", ImageName.parse(TOOLS)),
+        BuildRequest(ROOT, ImageName.parse(CONSOLE), recipe),
+    ):
+        await store.push(await build(store, request), Registry.of(cluster.layout).address)
 
 
 @dataclass(frozen=True)
@@ -82,10 +91,23 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def until_listening(port: int) -> None:
+    clock = SystemClock()
+    end = clock.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except OSError:
+            assert clock.monotonic() < end, "the bastion does not listen"
+            anyio.run(clock.sleep, Duration.of(ms=100))
+        else:
+            return
+
+
 @pytest.fixture(scope="module")
 def entrance(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Generator[Entrance]:
     folder, port = tmp_path_factory.mktemp("bastion"), free_port()
-    anyio.run(_push_tools, node_cluster)
+    anyio.run(_push_images, node_cluster)
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "key"], check=True)
     with ExitStack() as stack:
         stack.enter_context(operated(node_cluster, folder, tools_image=TOOLS, scope=f"dev-{USER}"))
@@ -104,8 +126,11 @@ def entrance(node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
             "wait", f"devserveruser/{USER}", "--for=jsonpath={.status.phase}=Provisioned", PATIENCE
         )
         audit = str(folder / "audit.jsonl")
-        stack.enter_context(running(folder, node_cluster, "bastion", "--port", str(port), "--audit", audit))
+        options = ["--port", str(port), "--audit", audit, "--recordings", str(folder / "recordings")]
+        options += ["--console-image", CONSOLE, "--replica", "bastion-0"]
+        stack.enter_context(running(folder, node_cluster, "bastion", *options))
         devctl.good("create", "box", "--home-size", "1Gi", "--wait")
+        until_listening(port)
         try:
             yield Entrance(folder, port, devctl)
         finally:
@@ -157,11 +182,78 @@ def suspended(devctl: Devctl) -> Generator[None]:
         change("false", "Provisioned")
 
 
+def test_a_login_without_a_server_lands_in_the_users_own_console(entrance: Entrance):
+    done = entrance.ssh(USER, "echo out; echo err >&2; exit 7")
+    assert (done.returncode, done.stdout) == (7, "out\n"), done.stderr
+    assert done.stderr.endswith("err\n")
+    listed = entrance.ssh(USER, "devctl list -o json")
+    assert [one["name"] for one in json.loads(listed.stdout)] == ["box"], listed.stderr
+    own = entrance.ssh(USER, f"kubectl get pods -n dev-{USER} -o name")
+    assert "pod/console\n" in own.stdout, own.stderr
+    for refused in (
+        "kubectl create namespace test",
+        "kubectl get pods -n kube-system",
+        "kubectl get pods -n dev-somebody",
+        f"kubectl create token user-{USER}",
+        "kubectl get devserverusers",
+    ):
+        done = entrance.ssh(USER, refused)
+        assert (done.returncode, done.stdout) == (1, ""), refused
+        assert "forbidden" in done.stderr.lower(), done.stderr
+    life = entrance.ssh(USER, "python3 - < /dev/stdin", say=TOKEN_LIFE)
+    assert 0 < int(life.stdout) <= 3600 + 10, life.stderr
+
+
+TOKEN_LIFE = """
+import base64, json
+token = open("/var/run/secrets/kubernetes.io/serviceaccount/token").read().split(".")[1]
+claims = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+print(claims["exp"] - claims["iat"])
+"""
+
+
+def test_a_terminal_in_the_console_is_resized_interrupted_listed_killed_and_replayed(entrance: Entrance):
+    command = ["ssh", *entrance.options(), "-tt", "-p", str(entrance.port), f"{USER}@127.0.0.1"]
+    person = Person.start(["/usr/bin/env", *command], {**os.environ, "TERM": "xterm"})
+    person.type("echo rea''dy\r")
+    person.see("ready")
+    person.resize(40, 120)
+    # The size takes its own path through the API server.
+    person.type('until [ "$(stty size)" = "40 120" ]; do sleep 0.1; done; echo re""sized\r')
+    person.see("resized")
+    person.type(LONG_WORK)
+    person.see("begun")
+    person.type("\x03")
+    person.type("echo GITHUB_TOKEN=hun''ter2 af''ter\r")
+    person.see("after")
+    (session,) = json.loads(entrance.devctl.good("admin", "sessions", "list", "-o", "json"))
+    assert (session["user"], session["server"], session["replica"]) == (USER, "", "bastion-0")
+    entrance.devctl.good("admin", "sessions", "kill", session["name"], "--yes")
+    assert person.exit_code() == 255
+    (file,) = entrance.folder.glob(f"recordings/{session['name']}-*.cast")
+    shown = entrance.devctl.good("admin", "sessions", "replay", str(file))
+    assert "resized" in shown
+    assert "GITHUB_TOKEN=[redacted] after" in shown
+    assert "hunter2" not in shown
+    entrance.devctl.good("admin", "audit", "verify", str(entrance.folder / "audit.jsonl"))
+
+
+def test_files_are_copied_to_the_console(entrance: Entrance, tmp_path: Path):
+    (tmp_path / "sent").write_bytes(bytes(range(256)) * 4_000)
+    place = f"{USER}@127.0.0.1:file"
+    copied = entrance.run("scp", *entrance.options(), "-P", str(entrance.port), str(tmp_path / "sent"), place)
+    assert copied.returncode == 0, copied.stderr
+    assert entrance.ssh(USER, "wc -c < file").stdout.strip() == "1024000"
+
+
 def test_a_suspended_user_is_out_and_the_log_is_whole(entrance: Entrance):
     login = f"{USER}+box"
     assert entrance.ssh(login, "true").returncode == 0
+    assert entrance.ssh(USER, "true").returncode == 0
     with suspended(entrance.devctl):
         assert entrance.ssh(login, "true").returncode == 255
+        # The console goes with the rights of its user.
+        entrance.devctl.until_gone("pod/console")
     assert entrance.ssh(login, "true").returncode == 0
     content = (entrance.folder / "audit.jsonl").read_bytes()
     head, flaws = verify(content.splitlines())

@@ -1,6 +1,6 @@
 """What development servers need from outside the API's objects."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -11,6 +11,8 @@ from neorion.keel.kube import ObjectKey
 
 if TYPE_CHECKING:
     from anyio.abc import ByteStream
+
+    from neorion.keel.kube.streams import ContainerRef, ExecOutput, TerminalSize
 
 
 class ActivityProber(Protocol):
@@ -78,6 +80,35 @@ class ServerConnections(Protocol):
     def connect(self, server: RunningServer, port: int) -> "AbstractAsyncContextManager[ByteStream]":
         """A connection to a port of the server."""
         ...
+
+
+class RunningCommand(Protocol):
+    """A command in a container. Iterate for its output; `code` is its exit code once the iteration is over."""
+
+    code: int | None
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def close_stdin(self) -> None: ...
+
+    async def resize(self, size: "TerminalSize") -> None: ...
+
+    def __aiter__(self) -> "AsyncIterator[ExecOutput]": ...
+
+
+class Containers(Protocol):
+    """Runs commands in the Pods of users."""
+
+    async def console(self, user: str, tell: Callable[[str], None]) -> "ContainerRef":
+        """The user's console, started if it does not run. `tell` gets a line for each step of a start.
+
+        Raises an `Error` when it does not come up.
+        """
+        ...
+
+    def execute(
+        self, container: "ContainerRef", command: Sequence[str], *, tty: bool
+    ) -> AbstractAsyncContextManager[RunningCommand]: ...
 
 
 class OperatorMetrics(Protocol):

@@ -94,7 +94,7 @@ def test_only_the_user_controller_gives_rights():
 
 
 def test_the_bastion_and_the_user_controller_share_a_pod_and_no_token():
-    spec = named(whole(Overlay.LOCAL), "Deployment", "devservers-bastion")["spec"]
+    spec = named(whole(Overlay.LOCAL), "StatefulSet", "devservers-bastion")["spec"]
     pod = spec["template"]["spec"]
     assert (spec["replicas"], pod["automountServiceAccountToken"]) == (2, False)
     containers = {one["name"]: one for one in pod["containers"]}
@@ -106,6 +106,35 @@ def test_the_bastion_and_the_user_controller_share_a_pod_and_no_token():
     assert pod["serviceAccountName"] == "devservers-user-controller"
     for one in containers.values():
         assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+@pytest.mark.parametrize(
+    ("images", "console"),
+    [
+        (ImageOverrides(), "devservers-console:dev"),
+        (
+            ImageOverrides("registry.example/a/devservers-operator:1"),
+            "registry.example/a/devservers-console:1",
+        ),
+        (ImageOverrides("operator", console="mine/console:3"), "mine/console:3"),
+        (ImageOverrides("operator@sha256:00", ssh=False), ""),
+    ],
+)
+def test_consoles_run_the_image_built_beside_the_operators(images: ImageOverrides, console: str):
+    spec = named(bundle(Overlay.LOCAL, images), "StatefulSet", "devservers-bastion")["spec"]
+    (bastion,) = [one for one in spec["template"]["spec"]["containers"] if one["name"] == "bastion"]
+    env = {one["name"]: one.get("value") for one in bastion["env"]}
+    assert env["DEVSERVERS_CONSOLE_IMAGE"] == console
+    assert "--console-image=$(DEVSERVERS_CONSOLE_IMAGE)" in bastion["args"]
+
+
+def test_the_logs_of_a_bastion_outlive_its_pod():
+    spec = named(whole(Overlay.LOCAL), "StatefulSet", "devservers-bastion")["spec"]
+    (claim,) = spec["volumeClaimTemplates"]
+    (bastion,) = [one for one in spec["template"]["spec"]["containers"] if one["name"] == "bastion"]
+    mounts = {one["name"]: one["mountPath"] for one in bastion["volumeMounts"]}
+    assert mounts[claim["metadata"]["name"]] == "/var/log/devservers"
+    assert spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
 
 
 def test_the_cloud_brings_volumes_gpus_and_monitoring():

@@ -1,20 +1,34 @@
-"""A bastion on loopback: users in memory, servers that are SSH servers of this process, and the stock OpenSSH client."""
+"""A bastion on loopback, for the stock OpenSSH client.
+
+Users are in memory, servers are SSH servers of this process, and containers are programs of this machine.
+"""
 
 import asyncio
 import os
 import subprocess
-from asyncio.subprocess import PIPE
-from collections.abc import AsyncGenerator, Callable, Mapping
+import termios
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 import anyio
+import anyio.to_thread
 import asyncssh
 from anyio.abc import ByteStream, SocketAttribute
 
-from neorion.devservers.bastion import DEFAULT_LIMITS, AuditLog, Context, Directory, Limits, Signer, listen
+from neorion.devservers.bastion import (
+    DEFAULT_LIMITS,
+    AuditLog,
+    Context,
+    Directory,
+    Limits,
+    Signer,
+    UserAuthorities,
+    listen,
+)
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.decide.audit import parse
 from neorion.devservers.decide.tenant import authorized_keys
@@ -26,6 +40,7 @@ from neorion.keel.base import NotFound
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.control import InformerFactory
+from neorion.keel.kube.streams import ContainerRef, ExecOutput, OutputStream, TerminalSize
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 
 
@@ -36,6 +51,7 @@ class LoopbackServers:
     ports: dict[ObjectKey, dict[int, int]] = field(default_factory=dict[ObjectKey, dict[int, int]])
     host_keys: dict[ObjectKey, str] = field(default_factory=dict[ObjectKey, str])
     asleep: set[ObjectKey] = field(default_factory=set[ObjectKey])
+    without_ssh: set[ObjectKey] = field(default_factory=set[ObjectKey])
 
     async def wake(self, server: ObjectKey, tell: Callable[[str], None]) -> RunningServer:
         if server not in self.ports:
@@ -45,7 +61,8 @@ class LoopbackServers:
         if server in self.asleep:
             self.asleep.remove(server)
             tell(f"{server.name} is stopped. Starting it.")
-        return RunningServer(server.name, server.namespace, "pod", host_key=self.host_keys.get(server, ""))
+        host_key = "" if server in self.without_ssh else self.host_keys.get(server, "")
+        return RunningServer(server.name, server.namespace, "pod", host_key=host_key)
 
     @asynccontextmanager
     async def connect(self, server: RunningServer, port: int) -> AsyncGenerator[ByteStream]:
@@ -54,6 +71,105 @@ class LoopbackServers:
             raise NotFound("kube.port", f"Nothing listens on port {port} of {server.name}.")
         async with await anyio.connect_tcp("127.0.0.1", here) as stream:
             yield stream
+
+
+class LocalCommand:
+    """A program of this machine as a command in a container, on a terminal or on pipes."""
+
+    def __init__(self, process: Process, master: int | None) -> None:
+        self._process = process
+        self._master = master
+        self.code: int | None = None
+
+    async def write(self, data: bytes) -> None:
+        if self._master is not None:
+            await anyio.to_thread.run_sync(os.write, self._master, data)
+        elif self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.write(data)
+                await self._process.stdin.drain()
+
+    async def close_stdin(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    async def resize(self, size: TerminalSize) -> None:
+        if self._master is not None:
+            termios.tcsetwinsize(self._master, (size.rows, size.columns))
+
+    async def __aiter__(self) -> AsyncIterator[ExecOutput]:
+        parts: asyncio.Queue[ExecOutput | None] = asyncio.Queue(1)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._read, parts)
+            while (part := await parts.get()) is not None:
+                yield part
+        self.code = await self._process.wait()
+
+    async def _read(self, parts: "asyncio.Queue[ExecOutput | None]") -> None:
+        async with anyio.create_task_group() as group:
+            if self._master is not None:
+                group.start_soon(self._read_terminal, self._master, parts)
+            for stream, source in (
+                (OutputStream.STDOUT, self._process.stdout),
+                (OutputStream.STDERR, self._process.stderr),
+            ):
+                if source is not None:
+                    group.start_soon(self._read_pipe, stream, source, parts)
+        await parts.put(None)
+
+    async def _read_pipe(
+        self, stream: OutputStream, source: asyncio.StreamReader, parts: "asyncio.Queue[ExecOutput | None]"
+    ) -> None:
+        while data := await source.read(32_768):
+            await parts.put(ExecOutput(stream, data))
+
+    async def _read_terminal(self, master: int, parts: "asyncio.Queue[ExecOutput | None]") -> None:
+        # A terminal whose last program is gone is an error to read.
+        with suppress(OSError):
+            while True:
+                await anyio.wait_readable(master)
+                await parts.put(ExecOutput(OutputStream.STDOUT, os.read(master, 32_768)))
+
+
+@dataclass
+class LoopbackContainers:
+    """Every container is this machine. `home` is the folder that commands start in."""
+
+    home: Path
+    started: list[str] = field(default_factory=list[str])
+    processes: list[Process] = field(default_factory=list[Process])
+
+    async def console(self, user: str, tell: Callable[[str], None]) -> ContainerRef:
+        if user not in self.started:
+            self.started.append(user)
+            tell("Starting your console.")
+        return ContainerRef("console", f"dev-{user}", "console")
+
+    @asynccontextmanager
+    async def execute(
+        self, container: ContainerRef, command: Sequence[str], *, tty: bool
+    ) -> AsyncGenerator[LocalCommand]:
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "CONTAINER": container.pod}
+        master, slave = os.openpty() if tty else (None, PIPE)
+        prefix = ["setsid", "--ctty", "--wait"] if tty else ["setsid", "--wait"]
+        process = await asyncio.create_subprocess_exec(
+            *prefix, *command, stdin=slave, stdout=slave, stderr=slave, env=env, cwd=self.home
+        )
+        self.processes.append(process)
+        if tty:
+            os.close(slave)
+        try:
+            yield LocalCommand(process, master)
+        finally:
+            # The program goes on, as one in a container does.
+            if master is not None:
+                os.close(master)
+
+    async def close(self) -> None:
+        for process in self.processes:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
 
 
 async def _run(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -110,6 +226,11 @@ class Loopback:
     api: MemoryApi
     servers: LoopbackServers
     context: Context
+    listening: AsyncExitStack
+
+    async def stop(self) -> None:
+        """Ends the bastion in order, as SIGTERM does."""
+        await self.listening.aclose()
 
     def key(self, name: str) -> Path:
         return self.folder / name
@@ -175,11 +296,25 @@ async def loopback(
         group = await stack.enter_async_context(anyio.create_task_group())
         group.start_soon(informers.run)
         await informers.wait_synced()
+        containers = LoopbackContainers(folder)
+        stack.push_async_callback(containers.close)
         audit = AuditLog(folder / "audit.jsonl")
-        context = Context(directory, servers, Signer(authority), audit, clock, SystemIds(), limits)
+        context = Context(
+            directory,
+            servers,
+            containers,
+            Signer(authority),
+            audit,
+            clock,
+            SystemIds(),
+            limits,
+            recordings_folder=folder / "recordings",
+            authorities=UserAuthorities(folder / "ca.pub"),
+        )
         host = asyncssh.generate_private_key("ssh-ed25519")
-        async with listen(context, host, "127.0.0.1", 0) as port:
-            yield Loopback(folder, port, api, servers, context)
+        async with AsyncExitStack() as listening:
+            port = await listening.enter_async_context(listen(context, host, "127.0.0.1", 0))
+            yield Loopback(folder, port, api, servers, context, listening)
         audit.close()
         group.cancel_scope.cancel()
 

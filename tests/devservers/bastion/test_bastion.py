@@ -244,6 +244,36 @@ async def test_a_source_that_fails_again_and_again_has_to_wait(tmp_path: Path):
         assert b"Permission denied" not in barred.stderr
 
 
+async def test_open_sessions_are_kept_until_the_deadline_when_the_bastion_stops(tmp_path: Path):
+    env = {**os.environ, "HOME": str(tmp_path), "TERM": "xterm"}
+
+    async def begin(bastion: Loopback) -> Person:
+        person = Person.start(["/usr/bin/env", *bastion.command("ann", "-tt")], env)
+        person.type("echo rea''dy\r")
+        await anyio.to_thread.run_sync(person.see, "ready")
+        return person
+
+    # One user ends in time, and the bastion ends at once; the other is cut.
+    for drain_s, keys, code in ((60.0, "exit 5\r", 5), (0.5, "", 255)):
+        folder = tmp_path / str(code)
+        folder.mkdir()
+        async with loopback(folder, Limits(drain_s=drain_s)) as bastion:
+            person = await begin(bastion)
+            async with anyio.create_task_group() as group:
+
+                async def end(person: Person = person, bastion: Loopback = bastion, keys: str = keys) -> None:
+                    await anyio.to_thread.run_sync(person.see, "This bastion restarts.")
+                    refused = await bastion.ssh("ann", "true")
+                    assert refused.returncode == 255
+                    person.type(keys)
+
+                group.start_soon(end)
+                await bastion.stop()
+        assert await anyio.to_thread.run_sync(person.exit_code) == code
+        last = {one.event for one in bastion.records[-2:]}
+        assert last == {AuditEvent.SESSION_END, AuditEvent.LOGOUT}
+
+
 async def test_every_step_stands_in_the_audit_log_and_no_secret(bastion: Loopback):
     await bastion.ssh("ann+mydev", "echo secret-output")
     await until_logged_out(bastion)

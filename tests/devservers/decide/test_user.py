@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec import structs
 
-from neorion.devservers.decide.tenant import SERVERS_COUNTED
+from neorion.devservers.decide.tenant import SERVERS_COUNTED, ApiAddress, ClusterInfo, tenant_manifests
 from neorion.devservers.decide.user import REPAIR_EVERY, UserObserved, decide_user
 from neorion.devservers.model.kube_types import DevServerUser
 from neorion.devservers.model.tenancy import USER_LABEL
@@ -43,7 +43,7 @@ def test_a_new_user_gets_everything_and_is_pending_until_the_quota_is_counted():
 def test_a_suspended_user_loses_every_right_and_keeps_what_they_have():
     decision = decide_user(UserObserved(a_user(suspended=True), SPACE, COUNTED), NOW)
     assert decision.status.phase is UserPhase.SUSPENDED
-    assert kinds(decision.revoked) == ["ServiceAccount", "Role", "RoleBinding", "RoleBinding"]
+    assert kinds(decision.revoked) == ["ServiceAccount", "Role", "RoleBinding", "RoleBinding", "Pod"]
     applied = [(one["kind"], one["metadata"]["name"]) for one in decision.objects]
     # The operator may still stop the servers, and the limits stay.
     assert ("RoleBinding", "devservers-operator") in applied
@@ -52,8 +52,35 @@ def test_a_suspended_user_loses_every_right_and_keeps_what_they_have():
     assert keys["data"] == {"authorized_keys": ""}
 
 
+def test_consoles_reach_the_api_server_and_no_other_address_of_the_cluster():
+    api = {ApiAddress("10.96.0.1", 443), ApiAddress("fd00::1", 6443)}
+    policies = [
+        one["spec"]
+        for one in tenant_manifests("ann", DevServerUserSpec(), ClusterInfo(api=api))
+        if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] == "dev-user-console"
+    ]
+    assert policies == [
+        {
+            "podSelector": {"matchExpressions": [{"key": "devserver.io/console", "operator": "Exists"}]},
+            "policyTypes": ["Egress"],
+            "egress": [
+                {
+                    "to": [{"ipBlock": {"cidr": "10.96.0.1/32"}}],
+                    "ports": [{"protocol": "TCP", "port": 443}],
+                },
+                {
+                    "to": [{"ipBlock": {"cidr": "fd00::1/128"}}],
+                    "ports": [{"protocol": "TCP", "port": 6443}],
+                },
+            ],
+        }
+    ]
+
+
 def test_servers_accept_the_users_keys_and_certificates_in_the_users_name():
-    decision = decide_user(UserObserved(a_user(), SPACE, COUNTED, authority="ssh-ed25519 CCCC"), NOW)
+    decision = decide_user(
+        UserObserved(a_user(), SPACE, COUNTED, cluster=ClusterInfo(authority="ssh-ed25519 CCCC")), NOW
+    )
     (keys,) = (one for one in decision.objects if one["kind"] == "ConfigMap")
     assert keys["data"]["authorized_keys"].splitlines() == [
         'cert-authority,principals="ann" ssh-ed25519 CCCC',

@@ -9,7 +9,23 @@ from typing import Final
 import anyio
 import asyncssh
 
-from neorion.devservers.bastion import AuditLog, ClusterServers, Context, Directory, Signer, listen
+from neorion.devservers.bastion import (
+    SWEEP_EVERY,
+    AuditLog,
+    ClusterContainers,
+    ClusterServers,
+    Context,
+    Directory,
+    Limits,
+    Replica,
+    Retention,
+    SessionObjects,
+    Signer,
+    UserAuthorities,
+    listen,
+    sweep,
+)
+from neorion.devservers.bastion.sessions import Sessions
 from neorion.devservers.controllers.bastion_keys import AUTHORITY_KEY, HOST_KEY
 from neorion.devservers.controllers.users import BASTION_KEYS
 from neorion.devservers.model.tenancy import SYSTEM_NAMESPACE
@@ -20,23 +36,34 @@ from neorion.keel.kube.client import ClusterConfig, connect
 from neorion.keel.kube.client.discovery import ACCOUNT
 from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import SECRET, Secret
-from neorion.keel.run import Supervisor
+from neorion.keel.run import Loop, LoopTiming, Supervisor
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
+_LAST_WRITES_S: Final = 5
 # The user controller makes the keys when it first holds its lease.
 _KEYS_AGAIN: Final = Duration.of(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class BastionOptions:
-    """Where the bastion listens, and where it writes. `direct` connects to servers by their Pods' addresses."""
+    """The address of the bastion, and the places that it writes to.
+
+    `direct` connects to servers by their Pods' addresses. `recordings` is a folder; without it terminals are not recorded.
+    `user_ca` is a file of public keys whose certificates log in. `console_image` is the image of consoles; without it a login has to name a server.
+    """
 
     host: str
     port: int
     audit: Path
     direct: bool = False
+    recordings: Path | None = None
+    console_image: str = ""
+    replica: str = ""
+    keep: Retention = Retention()  # noqa: RUF009 -- frozen
+    drain_s: float = 0.0
+    user_ca: Path | None = None
 
 
 async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], options: BastionOptions) -> None:
@@ -53,20 +80,41 @@ async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], optio
         keys = await _keys(api, clock)
         informers = InformerFactory(api, clock, rng)
         directory = Directory(informers)
+        replica = Replica(options.replica or os.environ.get("POD_NAME", ""), os.environ.get("POD_UID", ""))
+        sessions = Sessions()
+        objects = SessionObjects(api, informers, sessions, replica) if replica.name else None
         async with anyio.create_task_group() as group:
             group.start_soon(informers.run)
             await informers.wait_synced()
+            audit = AuditLog(options.audit, replica.name)
+
+            async def delete_old() -> None:
+                sweep(audit, options.recordings, options.keep, clock)
+
             context = Context(
                 directory,
                 ClusterServers(api, clock, direct=options.direct),
+                ClusterContainers(api, clock, options.console_image),
                 Signer(_private(keys, AUTHORITY_KEY)),
-                AuditLog(options.audit),
+                audit,
                 clock,
                 SystemIds(),
+                Limits(drain_s=options.drain_s),
+                recordings_folder=options.recordings,
+                sessions=sessions,
+                authorities=UserAuthorities(options.user_ca),
             )
+            if objects is not None:
+                crew.loop(objects.loop(clock, rng))
+            crew.loop(Loop("retention", delete_old, LoopTiming(SWEEP_EVERY), clock, rng))
             async with listen(context, _private(keys, HOST_KEY), options.host, options.port) as port:
                 log.info("bastion listens", host=options.host, port=port)
                 await crew.stopping.wait()
+            if objects is not None:
+                # Its loop has stopped: the objects of closed sessions are left to delete.
+                with anyio.move_on_after(_LAST_WRITES_S):
+                    await objects.reconcile()
+            audit.close()
             group.cancel_scope.cancel()
 
 

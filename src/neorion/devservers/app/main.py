@@ -4,12 +4,13 @@ import asyncio
 import os
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 
 import click
 import uvloop
 
 from neorion.devservers.app.run import OperatorConfig, run_operator
+from neorion.keel.base import Duration, Invalid, UnitError
 from neorion.keel.cli import App, run
 from neorion.keel.cli.kit import Output
 from neorion.keel.clock import SystemClock
@@ -19,13 +20,20 @@ from neorion.keel.telemetry.setup import LogFormat, setup
 
 
 class Listening(TypedDict):
-    """Where the bastion listens and writes."""
+    """The address of the bastion, and the places that it writes to."""
 
     host: str
     port: int
     audit: Path
     direct: bool
+    recordings: Path | None
+    console_image: str
+    replica: str
+    user_ca: Path | None
 
+
+# The bastion ends this long after its sessions, at the latest.
+_ENDS_S: Final = 10.0
 
 app = App("devservers", help="The processes behind development servers.", env_prefix="DEVSERVERS")
 
@@ -85,23 +93,70 @@ def user_controller(
     metavar="FILE",
     help="The audit log.",
 )
+@click.option(
+    "--recordings",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="The folder for recordings of terminals; without it nothing is recorded.",
+)
+@click.option(
+    "--keep-days",
+    default=90,
+    type=click.IntRange(1, 3650),
+    help="Days to keep old audit logs and recordings.",
+)
+@click.option(
+    "--console-image", default="", metavar="IMAGE", help="The image of consoles; without it there are none."
+)
+@click.option(
+    "--drain", default="0s", metavar="TIME", help="Keep open sessions this long when stopped, as in 2m."
+)
+@click.option(
+    "--user-ca",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Public keys of authorities whose user certificates log in.",
+)
+@click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")
 @click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
 @click.option("--context", default="", help="The context in the kubeconfig.")
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
 def bastion(
-    out: Output, kubeconfig: Path | None, context: str, log: str, **options: Unpack[Listening]
+    out: Output,
+    kubeconfig: Path | None,
+    context: str,
+    *,
+    log: str,
+    keep_days: int,
+    drain: str,
+    **options: Unpack[Listening],
 ) -> None:
     """Let users log in by SSH and reach their servers until stopped."""
     from neorion.devservers.app.bastion import BastionOptions, run_bastion  # noqa: PLC0415 -- another process
+    from neorion.devservers.bastion import Retention  # noqa: PLC0415 -- another process
 
     setup(LogFormat(log))
-    out.say(f"bastion on {options['host']}:{options['port']}")
+    patience = _duration(drain)
+    settings = BastionOptions(**options, keep=Retention(days=keep_days), drain_s=patience.seconds)
+    out.say(f"bastion on {settings.host}:{settings.port}")
 
     async def main(crew: Supervisor) -> None:
-        await run_bastion(crew, partial(find_cluster, kubeconfig, context), BastionOptions(**options))
+        await run_bastion(crew, partial(find_cluster, kubeconfig, context), settings)
 
-    run_process(main, loop_factory=uvloop.new_event_loop)
+    grace = Duration.of(seconds=patience.seconds + _ENDS_S)
+    run_process(main, grace, loop_factory=uvloop.new_event_loop)
+
+
+def _duration(text: str) -> Duration:
+    try:
+        return Duration.parse(text)
+    except UnitError:
+        raise Invalid(
+            "devservers.drain",
+            f'"{text}" is not a valid length of time.',
+            hint="Write one such as 30s or 2m.",
+        ) from None
 
 
 @app.command("publish-usage")

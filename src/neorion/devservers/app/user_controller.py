@@ -63,6 +63,8 @@ def build_user_controller(
     users.watch(cache.users, self_key, generation_changed)
     users.watch(cache.namespaces, user_key, generation_changed)
     users.watch(cache.bastion_keys, cache.everyone, begins=False)
+    users.watch(cache.api_service, cache.everyone, begins=False)
+    users.watch(cache.api_slices, cache.everyone, begins=False)
     users.watch(
         cache.flavors,
         cache.everyone,

@@ -1,4 +1,4 @@
-"""One SSH connection to the bastion: who it is, and what it may open."""
+"""One SSH connection to the bastion: its user, and the channels that it may open."""
 
 from collections.abc import Awaitable
 from typing import cast
@@ -30,6 +30,8 @@ log = logger(__name__)
 
 # Where sshd listens, whatever runs it.
 _SSH = 22
+# In place of a fingerprint in records of logins by certificate.
+_CERTIFICATE = "certificate"
 
 
 class Connection(asyncssh.SSHServer):
@@ -46,6 +48,8 @@ class Connection(asyncssh.SSHServer):
         self._key = b""
         self._open: OpenConnection | None = None
         self._reason = ""
+        self._channels = 0
+        self.sessions: set[Session] = set()
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
@@ -61,6 +65,9 @@ class Connection(asyncssh.SSHServer):
     def begin_auth(self, username: str) -> bool:
         self.login = parse_login(username) or Login("")
         self._set_who()
+        keys = self.context.authorities.authorized_keys(self.login.user) if self.login.user else None
+        if keys is not None and self._connection is not None and self.context.directory.user(self.login.user):
+            self._connection.set_authorized_keys(keys)
         # Always: whether there is such a user, only one who proves to be them learns.
         return True
 
@@ -69,9 +76,9 @@ class Connection(asyncssh.SSHServer):
 
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         del username
-        self._key = key.public_data
-        admitted = bool(self.login.user) and self.context.directory.admits(self.login.user, self._key)
+        admitted = bool(self.login.user) and self.context.directory.admits(self.login.user, key.public_data)
         if admitted:
+            self._key = key.public_data
             self._set_who(key.get_fingerprint())
         else:
             self._refused = True
@@ -83,6 +90,9 @@ class Connection(asyncssh.SSHServer):
         if conn is None or user is None:
             return
         self._settle(logged_in=True)
+        if not self._key:
+            # asyncssh has checked its authority, its principals, its time and its addresses.
+            self._set_who(_CERTIFICATE)
         if not context.connections.take(self.login.user, user.spec.limits.connections):
             self._refuse("too many connections of this user")
             conn.disconnect(DISC_TOO_MANY_CONNECTIONS, "You have too many connections open.")
@@ -95,7 +105,10 @@ class Connection(asyncssh.SSHServer):
             self._key,
             context.now(),
             self._cut,
+            self._notify,
             self.login.server,
+            self.who.client,
+            self.who.key,
         )
         context.sessions.add(self._open)
         if self.login.server:
@@ -164,6 +177,11 @@ class Connection(asyncssh.SSHServer):
 
         return cast("asyncssh.SSHTCPSession[bytes]", SSHTCPStreamSession(carry))
 
+    def next_session(self) -> str:
+        """A name for a session of this connection, unique in the cluster."""
+        self._channels += 1
+        return f"{self.who.connection}-{self._channels}"
+
     def take_channel(self) -> bool:
         user = self.context.directory.user(self.login.user)
         return user is not None and self.context.channels.take(self.login.user, user.spec.limits.channels)
@@ -175,6 +193,11 @@ class Connection(asyncssh.SSHServer):
         self._reason = reason
         if self._connection is not None:
             self._connection.disconnect(DISC_BY_APPLICATION, f"Closed: {reason}.")
+
+    def _notify(self, text: str) -> None:
+        for session in self.sessions:
+            if session.has_terminal:
+                session.say("", text)
 
     def _refuse(self, reason: str, server: str = "", port: int = 0) -> None:
         self.context.record(AuditEvent.REFUSED, self.who, reason=reason, server=server, port=port)

@@ -1,21 +1,24 @@
-"""What every connection of one bastion shares."""
+"""The parts that every connection of one bastion shares."""
 
+import asyncio
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypedDict, Unpack
 
 import msgspec
 
 from neorion.devservers.bastion.audit_log import AuditLog
-from neorion.devservers.bastion.directory import Directory
+from neorion.devservers.bastion.directory import Directory, UserAuthorities
 from neorion.devservers.bastion.limits import DEFAULT_LIMITS, Limits, SourceLimits, UserCounts
+from neorion.devservers.bastion.recordings import Recordings
 from neorion.devservers.bastion.sessions import ConnectionId, Sessions
 from neorion.devservers.bastion.upstream import Signer
 from neorion.devservers.model.audit import AuditEvent, AuditRecord
-from neorion.devservers.ports import ServerConnections
+from neorion.devservers.ports import Containers, ServerConnections
 from neorion.keel.clock import Clock, Ids
 
-# What clients name is cut before it is written down.
+# Texts of clients are cut before they are written.
 TEXT_MAX = 1024
 
 
@@ -32,7 +35,7 @@ class Who:
 
 
 class Detail(TypedDict, total=False):
-    """What a record may say besides who."""
+    """The fields of a record besides those of `Who`."""
 
     server: str
     port: int
@@ -42,6 +45,8 @@ class Detail(TypedDict, total=False):
     exit_code: int | None
     bytes_sent: int
     bytes_received: int
+    recording: str
+    digest: str
 
 
 @dataclass(slots=True)
@@ -50,25 +55,31 @@ class Context:
 
     directory: Directory
     servers: ServerConnections
+    containers: Containers
     signer: Signer
     audit: AuditLog
     clock: Clock
     ids: Ids
     limits: Limits = DEFAULT_LIMITS
+    recordings: Recordings = field(init=False)
+    recordings_folder: Path | None = None
+    authorities: UserAuthorities = field(default_factory=UserAuthorities)
     sessions: Sessions = field(default_factory=Sessions)
     connections: UserCounts = field(default_factory=UserCounts)
     channels: UserCounts = field(default_factory=UserCounts)
     sources: SourceLimits = field(init=False)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
         self.sources = SourceLimits(self.limits, self.clock)
+        self.recordings = Recordings(self.recordings_folder, self.clock)
         self.directory.listen(self._recheck)
 
     def new_id(self) -> str:
         return str(self.ids.new(ConnectionId))
 
     def record(self, event: AuditEvent, who: Who, **detail: Unpack[Detail]) -> None:
-        """Returns when it is written: what it tells of happens afterwards, or not at all."""
+        """Returns when it is written: the event itself happens afterwards or not at all."""
         known = {
             name: value[:TEXT_MAX] if isinstance(value, str) else value for name, value in detail.items()
         }
@@ -83,9 +94,12 @@ class Context:
         return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _recheck(self, user: str) -> None:
-        """Cuts the sessions of a user who is suspended or gone, and those whose key is no longer the user's."""
+        """Cuts the sessions of a user who is suspended or gone, and those whose key is no longer the user's.
+
+        Sessions of certificates have no key of the user: they end with the user alone.
+        """
         for session in self.sessions.of_user(user):
             if self.directory.user(user) is None:
                 session.cut("the user is suspended or removed")
-            elif not self.directory.admits(user, session.key):
+            elif session.key and not self.directory.admits(user, session.key):
                 session.cut("the key was taken away")

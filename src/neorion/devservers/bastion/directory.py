@@ -1,6 +1,7 @@
-"""Who may log in: DevServerUsers as they are now, held in memory so that a login asks the API server nothing."""
+"""The users who may log in: DevServerUsers in memory, so that a login needs no request to the API server."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import asyncssh
 
@@ -50,8 +51,32 @@ class Directory:
         return self._keys[version]
 
 
+class UserAuthorities:
+    """The authorities of a company whose user certificates log in: a file of public keys, read at each login."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+
+    def authorized_keys(self, user: str) -> asyncssh.SSHAuthorizedKeys | None:
+        """Admits certificates that name the user among their principals. None where there is no authority."""
+        lines = [f'cert-authority,principals="{user}" {line}' for line in self._lines() if wire_form(line)]
+        return asyncssh.import_authorized_keys("\n".join(lines)) if lines else None
+
+    def _lines(self) -> list[str]:
+        if self._file is None:
+            return []
+        try:
+            text = self._file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        except (OSError, UnicodeDecodeError) as error:
+            log.warning("user authorities cannot be read", file=str(self._file), error=str(error))
+            return []
+        return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
 def wire_form(line: str) -> bytes | None:
-    """None for a line that the API server took for a public key and that is none."""
+    """None for a line that is not a public key, although the API server admitted it."""
     try:
         return asyncssh.import_public_key(line).public_data
     except (asyncssh.KeyImportError, ValueError):

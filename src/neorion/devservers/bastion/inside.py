@@ -1,11 +1,9 @@
-"""Joins a session to a program that a server's own sshd runs."""
+"""Joins a session to a program that the sshd of a server runs."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import asyncssh
-
-from neorion.devservers.bastion.upstream import Upstream
 
 if TYPE_CHECKING:
     from neorion.devservers.bastion.session import Session
@@ -81,9 +79,8 @@ class Inside(asyncssh.SSHClientSession[bytes]):
             self._channel.close()
 
 
-async def open_inside(session: "Session", upstream: Upstream) -> None:
-    """Until the program is over."""
-    server = await upstream.connection(session.say)
+async def open_inside(session: "Session", server: asyncssh.SSHClientConnection) -> None:
+    """Runs the session's program on the server until it is over."""
     asked = session.channel
     environment: dict[bytes | str, bytes | str] = {
         name: value for name, value in asked.get_environment().items() if name.startswith(_ENVIRONMENT)

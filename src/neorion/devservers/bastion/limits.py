@@ -14,7 +14,8 @@ _SOURCES_MAX: Final = 10_000
 class Limits:
     """Before a login, a source may have `waiting` connections open, and make `rate` more each second after `burst`.
 
-    All sources together may have `waiting_in_all`. `grace_s` is how long a login may take.
+    All sources together may have `waiting_in_all`. `grace_s` is how long a login may take. `drain_s` is how long open
+    sessions are kept when the bastion stops.
     """
 
     waiting: int = 300
@@ -24,6 +25,7 @@ class Limits:
     failures: int = 10
     penalty_s: float = 60.0
     grace_s: float = 20.0
+    drain_s: float = 0.0
 
 
 DEFAULT_LIMITS: Final = Limits()

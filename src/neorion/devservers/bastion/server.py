@@ -1,14 +1,19 @@
 """The listener: SSH with modern algorithms alone, and limits before anyone has logged in."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
+import anyio
 import asyncssh
 
 from neorion.devservers.bastion.connection import Connection
 from neorion.devservers.bastion.context import Context
+from neorion.keel.telemetry import logger
+
+log = logger(__name__)
 
 _KEY_EXCHANGES: Final = ("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 _CIPHERS: Final = (
@@ -19,11 +24,12 @@ _CIPHERS: Final = (
 )
 _MACS: Final = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com")
 _KEEPALIVE_S: Final = 30
+_ENDS_S: Final = 5
 
 
 @asynccontextmanager
 async def listen(context: Context, host_key: asyncssh.SSHKey, host: str, port: int) -> AsyncGenerator[int]:
-    """Serves while the block lasts. Gives the port."""
+    """Serves while the block lasts, and then until open sessions have ended or their time is over. Gives the port."""
     acceptor = await asyncssh.listen(
         host,
         port,
@@ -50,7 +56,27 @@ async def listen(context: Context, host_key: asyncssh.SSHKey, host: str, port: i
     try:
         yield acceptor.get_port()
     finally:
+        # New logins go to another replica from here on.
         acceptor.close()
+        await _drain(context)
         for session in context.sessions:
             session.cut("the bastion stops")
         await acceptor.wait_closed()
+        if context.tasks:
+            # They end what runs in Pods, and write the last records.
+            await asyncio.wait(context.tasks, timeout=_ENDS_S)
+
+
+async def _drain(context: Context) -> None:
+    patience = context.limits.drain_s
+    if not len(context.sessions) or patience <= 0:
+        return
+    log.info("bastion drains", sessions=len(context.sessions), seconds=patience)
+    closed = asyncio.Event()
+    context.sessions.listen(lambda: None if len(context.sessions) else closed.set())
+    for session in context.sessions:
+        session.notify(
+            f"This bastion restarts. The session is closed in {patience:.0f} s; you can log in again now."
+        )
+    with anyio.move_on_after(patience):
+        await closed.wait()

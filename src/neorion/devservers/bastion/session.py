@@ -1,13 +1,18 @@
-"""A session of a client: a shell, a command or a subsystem, joined to a program elsewhere."""
+"""A session of a client: a shell, a command or a subsystem, joined to a program in a Pod."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 import asyncssh
 
+from neorion.devservers.bastion.exec_session import run_in_container
 from neorion.devservers.bastion.inside import open_inside
+from neorion.devservers.bastion.recordings import Recording, TerminalInfo
+from neorion.devservers.client import CONTAINER
 from neorion.devservers.model.audit import AuditEvent
-from neorion.keel.base import Error, Invalid
+from neorion.keel.base import Error
+from neorion.keel.kube.streams import ContainerRef
 from neorion.keel.run import create_owned_task
 from neorion.keel.telemetry import logger
 
@@ -55,11 +60,17 @@ class Session(asyncssh.SSHServerSession[bytes]):
         self._task: asyncio.Task[None] | None = None
         self._code: int | None = None
         self._gone = False
+        self._name = ""
+        self._recording: Recording | None = None
 
     @property
     def command(self) -> str:
-        """What the client asked for; empty for a shell."""
+        """The command or the subsystem; empty for a shell."""
         return self.channel.get_command() or self.channel.get_subsystem() or ""
+
+    @property
+    def has_terminal(self) -> bool:
+        return self.channel.get_terminal_type() is not None
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         self.channel = chan
@@ -81,6 +92,10 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     def session_started(self) -> None:
         self._task = create_owned_task(self._run(), f"session {self.connection.who.connection}")
+        # It outlives the channel: what it started has to be ended.
+        tasks = self.connection.context.tasks
+        tasks.add(self._task)
+        self._task.add_done_callback(tasks.discard)
 
     def join(self, peer: Peer) -> None:
         """Lets the client's input through to the peer."""
@@ -109,7 +124,14 @@ class Session(asyncssh.SSHServerSession[bytes]):
             self.channel.exit_with_signal(name, core_dumped, message, language)
 
     def write(self, data: bytes, datatype: int | None) -> None:
-        """Output of the peer, to stdout or stderr of the client."""
+        """Output of the peer, to stdout or stderr of the client. A session that cannot be recorded ends."""
+        if self._recording is not None:
+            try:
+                self._recording.output(data)
+            except Error as error:
+                self.say(error.sentence, error.hint)
+                self.exit(FAILED)
+                return
         self.channel.write(data, datatype)  # pyright: ignore[reportUnknownMemberType] -- generic in texts and bytes
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
@@ -130,6 +152,9 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
         del pixwidth, pixheight
+        if self._recording is not None:
+            with suppress(Error):
+                self._recording.resize(width, height)
         if self._peer is not None:
             self._peer.resize(width, height)
 
@@ -170,9 +195,14 @@ class Session(asyncssh.SSHServerSession[bytes]):
             self.say("You have too many channels open.")
             self.exit(FAILED)
             return
-        terminal = self.channel.get_terminal_type() is not None
+        self._name = self.connection.next_session()
+        self.connection.sessions.add(self)
+        terminal = self.has_terminal
         try:
-            context.record(AuditEvent.SESSION, who, command=self.command, terminal=terminal)
+            recording = self._record()
+            context.record(
+                AuditEvent.SESSION, who, command=self.command, terminal=terminal, recording=recording
+            )
             await self._serve()
         except Error as error:
             self.say(error.sentence, error.hint)
@@ -182,23 +212,47 @@ class Session(asyncssh.SSHServerSession[bytes]):
             self.say("The session failed. Tell an administrator its number.", who.connection)
             self.exit(FAILED)
         finally:
+            self.connection.sessions.discard(self)
             self.connection.give_back_channel()
-            context.record(AuditEvent.SESSION_END, who, command=self.command, exit_code=self._code)
+            name, digest = self._close_recording()
+            context.record(
+                AuditEvent.SESSION_END,
+                who,
+                command=self.command,
+                exit_code=self._code,
+                recording=name,
+                digest=digest,
+            )
 
     async def _serve(self) -> None:
-        upstream = self.connection.upstream
-        if upstream is not None:
-            await open_inside(self, upstream)
+        context, upstream = self.connection.context, self.connection.upstream
+        if upstream is None:
+            console = await context.containers.console(self.connection.login.user, self.say)
+            await run_in_container(self, context.containers, console, self._name)
             return
-        user = self.connection.login.user
-        if self.command:
-            raise Invalid(
-                "devservers.no_server_named",
-                "Commands run in servers, and the login names none.",
-                hint=f"Name one of yours: ssh {user}+SERVER@HOST COMMAND",
-            )
-        self.say(
-            f"You are logged in as {user}. The bastion itself has no shell.",
-            f"Enter one of your servers: ssh {user}+SERVER@HOST, or ssh -J {user}@HOST dev@SERVER",
-        )
-        self.exit(0)
+        server = await upstream.connection(self.say)
+        if server is not None:
+            await open_inside(self, server)
+        elif upstream.running is not None:
+            running = upstream.running
+            container = ContainerRef(running.pod, running.namespace, CONTAINER)
+            await run_in_container(self, context.containers, container, self._name)
+
+    def _record(self) -> str:
+        """Begins the recording of a terminal. Returns its name; empty where nothing is recorded."""
+        kind = self.channel.get_terminal_type()
+        if kind is None:
+            return ""
+        columns, rows, *_ = self.channel.get_terminal_size()
+        login = self.connection.login
+        title = f"{login.user}+{login.server}" if login.server else login.user
+        recordings = self.connection.context.recordings
+        self._recording = recordings.open(self._name, TerminalInfo(columns, rows, kind, title))
+        return self._name if self._recording is not None else ""
+
+    def _close_recording(self) -> tuple[str, str]:
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return "", ""
+        recording.close()
+        return recording.name, recording.digest

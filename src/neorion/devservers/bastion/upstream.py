@@ -58,18 +58,19 @@ class Upstream:
         self._lock = asyncio.Lock()
         self._connection: asyncssh.SSHClientConnection | None = None
         self._task: asyncio.Task[None] | None = None
+        self.running: RunningServer | None = None
 
-    async def connection(self, tell: Callable[[str], None]) -> asyncssh.SSHClientConnection:
-        """The connection, opened anew if it broke. `tell` gets the steps of a server that is woken."""
+    async def connection(self, tell: Callable[[str], None]) -> asyncssh.SSHClientConnection | None:
+        """The connection, opened again if it broke; None for a server without SSH, which is then `running`.
+
+        `tell` gets the steps of a server that is woken.
+        """
         async with self._lock:
             if self._connection is None or self._connection.is_closed():
                 running = await self._servers.wake(self._server, tell)
+                self.running = running
                 if not running.host_key:
-                    raise Conflict(
-                        "devservers.no_sshd",
-                        f"{running.name} has no SSH server of its own.",
-                        hint=f"Enter it through the cluster: devctl ssh {running.name}",
-                    )
+                    return None
                 opened: asyncio.Future[asyncssh.SSHClientConnection] = (
                     asyncio.get_running_loop().create_future()
                 )

@@ -82,7 +82,7 @@ _COMMANDS: Final = (
         "Take them away again; servers and homes stay.",
         _ADMIN,
     ),
-    ("admin", "commands.admin:admin", "Manage users and audit logs.", _ADMIN),
+    ("admin", "commands.admin:admin", "Manage users, sessions and audit logs.", _ADMIN),
 )
 
 app = App(

@@ -1,10 +1,10 @@
-"""What `devctl admin audit` does."""
+"""The work of `devctl admin audit`."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from neorion.devservers.decide.audit import parse, verify
+from neorion.devservers.decide.audit import LogFile, parse, verify_files
 from neorion.devservers.model.audit import AuditRecord
 from neorion.keel.base import Finding, Invalid, Severity
 from neorion.keel.cli.kit import Column, Output, Table
@@ -28,29 +28,44 @@ _RECORDS: Final[Table[AuditRecord]] = Table(
 )
 
 
-def verify_files(out: Output, files: Sequence[Path]) -> int:
-    """One finding for each line that breaks a chain, and one for each log that is whole."""
+def verify(out: Output, paths: Sequence[Path]) -> int:
+    """One finding for each line that breaks a chain, and one for each file that is whole."""
     findings: list[Finding] = []
-    for file in files:
-        head, flaws = verify(_lines(file))
+    for checked in verify_files(LogFile(str(file), _lines(file)) for file in _files(paths)):
+        name, head = checked.name, checked.head
         findings += [
-            Finding(Severity.ERROR, "devservers.audit", f"{file}:{flaw.line}", flaw.reason) for flaw in flaws
+            Finding(Severity.ERROR, "devservers.audit", f"{name}:{flaw.line}", flaw.reason)
+            for flaw in checked.flaws
         ]
-        if not flaws:
+        if not checked.flaws:
             sentence = f"The log is whole up to record {head.number}, with the hash {head.hash or '-'}."
-            findings.append(Finding(Severity.INFO, "devservers.audit", str(file), sentence))
+            findings.append(Finding(Severity.INFO, "devservers.audit", name, sentence))
     return show_findings(out, findings)
 
 
-def search(out: Output, files: Sequence[Path], wanted: dict[str, str]) -> None:
-    """The records of which every field that is named equals what is wanted."""
-    records = [record for file in files for line in _lines(file) if (record := parse(line)) is not None]
+def search(out: Output, paths: Sequence[Path], values: dict[str, str]) -> None:
+    """Shows the records that have all the given values."""
+    records = [
+        record for file in _files(paths) for line in _lines(file) if (record := parse(line)) is not None
+    ]
     chosen = [
         one
         for one in records
-        if all(str(getattr(one, field)) == value for field, value in wanted.items() if value)
+        if all(str(getattr(one, field)) == value for field, value in values.items() if value)
     ]
     out.show(chosen, _RECORDS)
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """The files themselves, and those of folders."""
+    found = [file for one in paths for file in (sorted(one.glob("*.jsonl")) if one.is_dir() else [one])]
+    if not found:
+        raise Invalid(
+            "devservers.audit_file",
+            f"{', '.join(map(str, paths))} holds no audit log.",
+            hint="Give .jsonl files, or a folder of them.",
+        )
+    return found
 
 
 def _lines(file: Path) -> list[bytes]:

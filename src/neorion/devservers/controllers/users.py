@@ -9,10 +9,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from neorion.devservers.controllers.devserver import to_datetime
-from neorion.devservers.decide.tenant import SERVERS_COUNTED, Manifest, access_manifests
+from neorion.devservers.decide.tenant import (
+    SERVERS_COUNTED,
+    ApiAddress,
+    ClusterInfo,
+    Manifest,
+    revoked_manifests,
+)
 from neorion.devservers.decide.user import UserDecision, UserObserved, decide_user
 from neorion.devservers.model.flavor import is_gpu
-from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, USERS, DevServerFlavor, DevServerUser
+from neorion.devservers.model.kube_types import (
+    DEVSERVERFLAVORS,
+    ENDPOINT_SLICES,
+    USERS,
+    DevServerFlavor,
+    DevServerUser,
+)
 from neorion.devservers.model.tenancy import (
     CREATED_BY_LABEL,
     ROLE,
@@ -28,7 +40,9 @@ from neorion.keel.kube.core import (
     CONFIG_MAP,
     NAMESPACE,
     NODE,
+    POD,
     RESOURCE_QUOTA,
+    SERVICE,
     SERVICE_ACCOUNT,
     Namespace,
     Node,
@@ -41,6 +55,8 @@ MANAGER: Final = USER_CONTROLLER
 # Where the bastion's public keys stand, in the platform's namespace.
 BASTION_KEYS: Final = "devservers-bastion"
 AUTHORITY: Final = "authority.pub"
+_API_NAMESPACE: Final = "default"
+_API: Final = "kubernetes"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _KINDS: Final[dict[str, Kind[Any]]] = {
     kind.name: kind
@@ -49,6 +65,7 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
         RESOURCE_QUOTA,
         SERVICE_ACCOUNT,
         CONFIG_MAP,
+        POD,
         Kind(KubeObject, "LimitRange", "limitranges"),
         Kind(KubeObject, "NetworkPolicy", "networkpolicies", "networking.k8s.io"),
         Kind(KubeObject, "Role", "roles", _RBAC),
@@ -58,7 +75,7 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
 
 
 class UserCache:
-    """What the user controller sees of the cluster."""
+    """The user controller's view of the cluster."""
 
     def __init__(self, informers: InformerFactory, system: str) -> None:
         # A user that cannot be read is not taken for one that is gone.
@@ -67,10 +84,35 @@ class UserCache:
         self.flavors = informers.of(DEVSERVERFLAVORS)
         self.nodes = informers.of(NODE, packed=True)
         self.bastion_keys = informers.of(CONFIG_MAP, system, Selector(fields=f"metadata.name={BASTION_KEYS}"))
+        # The API server as Pods reach it: its Service, and the addresses behind.
+        self.api_service = informers.of(SERVICE, _API_NAMESPACE, Selector(fields=f"metadata.name={_API}"))
+        self.api_slices = informers.of(
+            ENDPOINT_SLICES, _API_NAMESPACE, Selector(labels=f"kubernetes.io/service-name={_API}")
+        )
 
     @property
     def authority(self) -> str:
         return next((one.data.get(AUTHORITY, "") for one in self.bastion_keys), "").strip()
+
+    def cluster(self) -> ClusterInfo:
+        return ClusterInfo(self.gpu_kinds(), self.authority, self.api_addresses())
+
+    def api_addresses(self) -> frozenset[ApiAddress]:
+        services = {
+            ApiAddress(one.spec.cluster_ip, port.port)
+            for one in self.api_service
+            for port in one.spec.ports
+            if one.spec.cluster_ip
+        }
+        behind = {
+            ApiAddress(address, port.port)
+            for one in self.api_slices
+            for endpoint in one.endpoints
+            for address in endpoint.addresses
+            for port in one.ports
+            if port.port
+        }
+        return frozenset(services | behind)
 
     def gpu_kinds(self) -> frozenset[str]:
         """What flavors ask for, and what nodes have: pods of a user's own may ask for it too."""
@@ -140,7 +182,7 @@ class Users:
         with suppress(NotFound):
             space = await self._api.get(NAMESPACE, namespace)
             quota = await self._api.get(RESOURCE_QUOTA, ROLE, namespace)
-        return UserObserved(user, space, quota, self._cache.gpu_kinds(), self._cache.authority)
+        return UserObserved(user, space, quota, self._cache.cluster())
 
     async def _carry_out(self, seen: UserObserved, decision: UserDecision) -> None:
         await self._revoke(decision.revoked)
@@ -170,7 +212,7 @@ class Users:
         space = self._cache.namespaces.get(ObjectKey("", own_namespace(name)))
         if space is None or space.meta.labels.get(CREATED_BY_LABEL) != USER_CONTROLLER or space.meta.deleted:
             return
-        await self._revoke(access_manifests(name))
+        await self._revoke(revoked_manifests(name))
         log.info("user removed", user=name, kept=space.meta.name)
 
     async def _revoke(self, manifests: tuple[Manifest, ...]) -> None:

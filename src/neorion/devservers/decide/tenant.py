@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from neorion.devservers.decide.names import SCRIPTS_LABEL
@@ -10,6 +11,9 @@ from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS
 from neorion.devservers.model import GROUP
 from neorion.devservers.model.tenancy import (
     BASTION_ACCOUNT,
+    CONSOLE,
+    CONSOLE_LABEL,
+    CONSOLE_POLICY,
     CREATED_BY_LABEL,
     OPERATOR_ACCOUNT,
     ROLE,
@@ -63,23 +67,42 @@ def quota_of(hard: Mapping[str, str]) -> UserQuota:
     )
 
 
-def tenant_manifests(
-    user: str, spec: DevServerUserSpec, gpu_kinds: Collection[str] = (), authority: str = ""
-) -> tuple[Manifest, ...]:
-    """Everything a user has, limits first: no account before what holds it. A suspended user has no rights.
+@dataclass(frozen=True, slots=True, order=True)
+class ApiAddress:
+    """An address and a port of the API server."""
+
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInfo:
+    """The parts of a user's namespace that depend on the cluster.
 
     `gpu_kinds` are the cluster's, beside NVIDIA's whole ones. `authority` is the public key that signs the bastion's
-    certificates; every server of the user accepts those.
+    certificates; every server of the user accepts those. `api` are the addresses that consoles reach.
     """
+
+    gpu_kinds: Collection[str] = ()
+    authority: str = ""
+    api: Collection[ApiAddress] = ()
+
+
+def tenant_manifests(
+    user: str, spec: DevServerUserSpec, cluster: ClusterInfo | None = None
+) -> tuple[Manifest, ...]:
+    """Everything a user has, limits first: no account before what holds it. A suspended user has no rights."""
+    cluster = cluster or ClusterInfo()
     namespace = own_namespace(user)
-    hard = _hard(spec.quota, gpu_kinds)
+    hard = _hard(spec.quota, cluster.gpu_kinds)
     walls = (
         _namespace(user),
         _object("v1", "ResourceQuota", namespace, {"spec": {"hard": hard}}),
         _object("v1", "LimitRange", namespace, {"spec": {"limits": [_defaults()]}}),
         _object("networking.k8s.io/v1", "NetworkPolicy", namespace, {"spec": _walls()}),
+        *_console_policies(namespace, cluster.api),
         _binding(namespace, OPERATOR_ACCOUNT, _cluster_role(f"{OPERATOR_ACCOUNT}-writes"), _OPERATOR),
-        _user_keys(user, spec, authority),
+        _user_keys(user, spec, cluster.authority),
     )
     return walls if spec.suspended else (*walls, *access_manifests(user))
 
@@ -94,6 +117,12 @@ def access_manifests(user: str) -> tuple[Manifest, ...]:
         _binding(namespace, ROLE, {"kind": "Role", "name": ROLE}, account),
         _binding(namespace, BASTION_ACCOUNT, _cluster_role(f"{BASTION_ACCOUNT}-sessions"), _BASTION),
     )
+
+
+def revoked_manifests(user: str) -> tuple[Manifest, ...]:
+    """The objects to delete when the user is suspended or removed: all access, and the console that has it."""
+    console = _object("v1", "Pod", own_namespace(user), {}, CONSOLE)
+    return (*access_manifests(user), console)
 
 
 def authorized_keys(user: str, spec: DevServerUserSpec, authority: str) -> str:
@@ -208,6 +237,22 @@ def _walls() -> Manifest:
             {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [*_INSIDE]}}]},
         ],
     }
+
+
+def _console_policies(namespace: str, api: Collection[ApiAddress]) -> tuple[Manifest, ...]:
+    """Consoles reach the API server, beside all that other Pods of the user reach."""
+    if not api:
+        return ()
+    egress = [
+        {
+            "to": [{"ipBlock": {"cidr": f"{one.address}/{128 if ':' in one.address else 32}"}}],
+            "ports": [{"protocol": "TCP", "port": one.port}],
+        }
+        for one in sorted(api)
+    ]
+    chosen = {"matchExpressions": [{"key": CONSOLE_LABEL, "operator": "Exists"}]}
+    spec = {"podSelector": chosen, "policyTypes": ["Egress"], "egress": egress}
+    return (_object("networking.k8s.io/v1", "NetworkPolicy", namespace, {"spec": spec}, CONSOLE_POLICY),)
 
 
 def _rules() -> list[Manifest]:

@@ -1,11 +1,17 @@
 """What is to be done about one user, and what the status says of it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from neorion.devservers.decide.tenant import SERVERS_COUNTED, Manifest, access_manifests, tenant_manifests
+from neorion.devservers.decide.tenant import (
+    SERVERS_COUNTED,
+    ClusterInfo,
+    Manifest,
+    revoked_manifests,
+    tenant_manifests,
+)
 from neorion.devservers.model.kube_types import DevServerUser
 from neorion.devservers.model.tenancy import USER_LABEL, own_namespace
 from neorion.devservers.model.user import (
@@ -30,10 +36,8 @@ class UserObserved:
     user: DevServerUser
     namespace: Namespace | None = None
     quota: ResourceQuota | None = None
-    gpu_kinds: Collection[str] = ()
-    # The public key that signs the bastion's certificates.
-    authority: str = ""
-    # What the cluster said when something that the user needs could not be written.
+    cluster: ClusterInfo = ClusterInfo()  # noqa: RUF009 -- frozen
+    # The refusal of the cluster when something that the user needs could not be written.
     refused: str = ""
 
 
@@ -55,11 +59,11 @@ def decide_user(seen: UserObserved, now: datetime) -> UserDecision:
         reason, message = obstacle
         status = _status(seen, now, UserPhase.FAILED, (UserConditionType.NAMESPACE, False, reason, message))
         return UserDecision(status, wake=LOOK_AGAIN if reason == "NamespaceTerminating" else REPAIR_EVERY)
-    objects = tenant_manifests(name, spec, seen.gpu_kinds, seen.authority)
+    objects = tenant_manifests(name, spec, seen.cluster)
     namespace = (UserConditionType.NAMESPACE, seen.namespace is not None, "Applied", "")
     if spec.suspended:
         status = _status(seen, now, UserPhase.SUSPENDED, namespace)
-        return UserDecision(status, objects, access_manifests(name))
+        return UserDecision(status, objects, revoked_manifests(name))
     counted = seen.quota is not None and SERVERS_COUNTED in seen.quota.status.used
     waits = "" if counted else f"The cluster has not counted the quota of {own_namespace(name)} yet."
     quota = (UserConditionType.QUOTA, counted, "Counted" if counted else "NotCounted", waits)

@@ -1,4 +1,4 @@
-"""The words of devservers: the three custom resources, half by half, and the forms people write in them.
+"""The words of devservers: the four custom resources, half by half, and the forms people write in them.
 
 Pure. The definitions that a cluster is given (`infra/devservers/crds`) are written from these types. What a command line
 does not read loads when first used.
@@ -48,13 +48,19 @@ from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
     from neorion.devservers.model.alert import Alert
-    from neorion.devservers.model.crds import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_USER
+    from neorion.devservers.model.crds import (
+        DEV_SERVER,
+        DEV_SERVER_FLAVOR,
+        DEV_SERVER_SESSION,
+        DEV_SERVER_USER,
+    )
     from neorion.devservers.model.default_flavors import DEFAULT_FLAVORS
 
 __all__ = [
     "DEFAULT_FLAVORS",
     "DEV_SERVER",
     "DEV_SERVER_FLAVOR",
+    "DEV_SERVER_SESSION",
     "DEV_SERVER_USER",
     "GROUP",
     "NAME_MAX",
@@ -97,7 +103,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "alert": ("Alert",),
-        "crds": ("DEV_SERVER", "DEV_SERVER_FLAVOR", "DEV_SERVER_USER"),
+        "crds": ("DEV_SERVER", "DEV_SERVER_FLAVOR", "DEV_SERVER_SESSION", "DEV_SERVER_USER"),
         "default_flavors": ("DEFAULT_FLAVORS",),
     },
 )

@@ -1,4 +1,4 @@
-"""What the bastion writes down: one record for each login, session, forward and refusal."""
+"""The records of the bastion: one for each login, session, forward and refusal."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class AuditEvent(StrEnum):
-    """What happened."""
+    """The kind of a record."""
 
     LOGIN = "login"
     LOGOUT = "logout"
@@ -20,7 +20,8 @@ class AuditEvent(StrEnum):
 class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of an audit log. Keys stand here by their fingerprints.
 
-    `connection` ties together what one login did. `hash` covers every other field, and `previous` is the hash of the
+    `connection` ties together what one login did. `replica` is the bastion that wrote the line; each has a chain of its
+    own. `recording` names the file of a terminal session, and `digest` is its SHA-256 at the end. `hash` covers every other field, and `previous` is the hash of the
     line before: a line that is edited, dropped or moved breaks the chain.
     """
 
@@ -40,5 +41,8 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None
     bytes_sent: int = 0
     bytes_received: int = 0
+    recording: str = ""
+    digest: str = ""
+    replica: str = ""
     previous: str = ""
     hash: str = ""

@@ -1,8 +1,9 @@
-"""The three custom resources as the cluster knows them."""
+"""The four custom resources as the cluster knows them."""
 
 from neorion.devservers.model.field_types import DISTRIBUTED_NAME_MAX, NAME_MAX
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
-from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, USERS
+from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, SESSIONS, USERS
+from neorion.devservers.model.session import DevServerSessionSpec, DevServerSessionStatus
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
 from neorion.devservers.model.user import USER_NAME_MAX, DevServerUserSpec, DevServerUserStatus
@@ -79,5 +80,23 @@ DEV_SERVER_USER = CustomResource(
             f"self.metadata.name.size() <= {USER_NAME_MAX} && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
             f"a user's name has small letters, digits and hyphens, {USER_NAME_MAX} at most: the namespace is named after it",
         ),
+    ),
+)
+
+DEV_SERVER_SESSION = CustomResource(
+    group=SESSIONS.group,
+    version=SESSIONS.version,
+    kind=SESSIONS.name,
+    plural=SESSIONS.plural,
+    spec=DevServerSessionSpec,
+    status=DevServerSessionStatus,
+    short_names=("dss",),
+    columns=(
+        PrinterColumn("User", ".spec.user"),
+        PrinterColumn("Server", ".spec.server"),
+        PrinterColumn("Source", ".spec.source"),
+        PrinterColumn("Replica", ".spec.replica", priority=1),
+        PrinterColumn("Client", ".spec.client", priority=1),
+        PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
     ),
 )

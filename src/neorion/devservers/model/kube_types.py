@@ -1,9 +1,10 @@
-"""The kinds of the API this system reads: its own three, and of the others only what a decision needs."""
+"""The kinds of the API this system reads: its own four, and of the others only what a decision needs."""
 
 from msgspec import field
 
 from neorion.devservers.model.field_types import GROUP, VERSION
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
+from neorion.devservers.model.session import DevServerSessionSpec, DevServerSessionStatus
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
 from neorion.devservers.model.user import DevServerUserSpec, DevServerUserStatus
@@ -30,6 +31,13 @@ class DevServerUser(KubeObject, frozen=True, kw_only=True):
 
     spec: DevServerUserSpec = DevServerUserSpec()
     status: DevServerUserStatus = DevServerUserStatus()
+
+
+class DevServerSession(KubeObject, frozen=True, kw_only=True):
+    """A connection that is open at the bastion."""
+
+    spec: DevServerSessionSpec
+    status: DevServerSessionStatus = DevServerSessionStatus()
 
 
 class PodTemplatePodSpec(KubeStruct, frozen=True):
@@ -120,12 +128,33 @@ class StorageClass(KubeObject, frozen=True):
     allow_volume_expansion: bool = False
 
 
+class Endpoint(KubeStruct, frozen=True):
+    """One member of a Service."""
+
+    addresses: tuple[str, ...] = ()
+
+
+class EndpointPort(KubeStruct, frozen=True):
+    """A port that the members of a Service listen on."""
+
+    port: int | None = None
+
+
+class EndpointSlice(KubeObject, frozen=True):
+    """Members of a Service."""
+
+    endpoints: tuple[Endpoint, ...] = ()
+    ports: tuple[EndpointPort, ...] = ()
+
+
 DEVSERVERS = Kind(DevServerObject, "DevServer", "devservers", GROUP, VERSION)
 DEVSERVERFLAVORS = Kind(
     DevServerFlavor, "DevServerFlavor", "devserverflavors", GROUP, VERSION, namespaced=False
 )
 USERS = Kind(DevServerUser, "DevServerUser", "devserverusers", GROUP, VERSION, namespaced=False)
+SESSIONS = Kind(DevServerSession, "DevServerSession", "devserversessions", GROUP, VERSION)
 DEPLOYMENTS = Kind(ServerDeployment, "Deployment", "deployments", "apps")
 STATEFUL_SETS = Kind(ServerStatefulSet, "StatefulSet", "statefulsets", "apps")
+ENDPOINT_SLICES = Kind(EndpointSlice, "EndpointSlice", "endpointslices", "discovery.k8s.io")
 VOLUMES = Kind(PersistentVolume, "PersistentVolume", "persistentvolumes", namespaced=False)
 STORAGE_CLASSES = Kind(StorageClass, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False)

@@ -17,6 +17,11 @@ OPERATOR_ACCOUNT: Final = "devservers-operator"
 BASTION_ACCOUNT: Final = "devservers-bastion"
 # The ConfigMap in a user's namespace with the keys that all their servers accept.
 USER_KEYS: Final = "devserver-user-keys"
+# The Pod in a user's namespace that a login without a server lands in, its container, and the label that marks it.
+CONSOLE: Final = "console"
+CONSOLE_LABEL: Final = "devserver.io/console"
+# The NetworkPolicy that lets consoles reach the API server.
+CONSOLE_POLICY: Final = "dev-user-console"
 
 
 def own_namespace(user: str) -> str:
@@ -26,7 +31,7 @@ def own_namespace(user: str) -> str:
 
 
 def user_of(namespace: str) -> str:
-    """Whose own it is; empty for a namespace that is nobody's own."""
+    """The user that a namespace belongs to; empty for a namespace of no user."""
     return namespace.removeprefix(_OWN) if namespace.startswith(_OWN) else ""
 
 

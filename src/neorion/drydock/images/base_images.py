@@ -10,6 +10,7 @@ from typing import Final
 
 from anyio import to_thread
 
+from neorion.drydock.binaries import BinaryCache
 from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.images.store import ImageStore
 from neorion.drydock.machine import ask, find
@@ -25,14 +26,18 @@ _LEAVE_OUT: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/
 class SingleBinaryImage:
     """An image of one program of this machine, in /bin, with the libraries it needs and nothing else.
 
-    A program `of_many_names` is called by each name that it lists.
+    A program `of_many_names` is called by each name that it lists. One that is `built` is a program of real clusters.
     """
 
     program: str
     of_many_names: bool = False
+    built: bool = False
+
+    def path(self) -> str:
+        return str(BinaryCache.of().path(self.program)) if self.built else find(self.program)
 
     def digest(self) -> str:
-        return _digest(self.program, Path(find(self.program)).read_bytes().hex())
+        return _digest(self.program, hashlib.sha256(Path(self.path()).read_bytes()).hexdigest())
 
     async def write(self, folder: Path) -> Path:
         tree = folder / "tree"
@@ -43,7 +48,7 @@ class SingleBinaryImage:
             "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/tmp:/bin/sh\n"
         )
         (tree / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
-        program = find(self.program)
+        program = self.path()
         shutil.copy(program, tree / "bin" / self.program)
         for library in await _libraries(program):
             (tree / library.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +132,12 @@ _PYTHON: Final = BaseImage(
     _hub("python:3.11-slim", "python:3.11", "python:3.11-slim-bookworm", "python:3.11-bookworm"),
     ("--cmd", "python3", "--env", "LANG=C.UTF-8"),
 )
-STAND_INS: Final = (PAUSE, BUSYBOX, _DEBIAN, _PYTHON)
+_KUBECTL: Final = BaseImage(
+    SingleBinaryImage("kubectl", built=True),
+    ("registry.k8s.io/kubectl:v1.36.3",),
+    ("--entrypoint", '["/bin/kubectl"]'),
+)
+STAND_INS: Final = (PAUSE, BUSYBOX, _DEBIAN, _PYTHON, _KUBECTL)
 
 
 async def provide(store: ImageStore, names: Sequence[str]) -> None:

@@ -14,12 +14,14 @@ from neorion.devservers.adapters.install.resource_kinds import Manifest, in_orde
 from neorion.keel.base import Invalid, is_name
 
 _SHARED_CLASS: Final = "devservers-shared"
-_TOOLS: Final = "devserver-tools"
-_IMAGE: Final = re.compile(r"\S{1,512}")
 _ECR_ACCOUNT: Final = re.compile(r"(\d{12})\.dkr\.ecr\.")
 _ROLE: Final = "eks.amazonaws.com/role-arn"
 _NO_ACCOUNT: Final = "000000000000"
+# Images that are built beside the operator's, by the variable that names them.
 _TOOLS_VARIABLE: Final = "DEVSERVERS_TOOLS_IMAGE"
+_CONSOLE_VARIABLE: Final = "DEVSERVERS_CONSOLE_IMAGE"
+_BESIDE: Final = {_TOOLS_VARIABLE: "devserver-tools", _CONSOLE_VARIABLE: "devservers-console"}
+_IMAGE: Final = re.compile(r"\S{1,512}")
 # Wherever guards speak of Kueue, and nowhere else.
 _KUEUE: Final = ("kueue-system", "kueue-controller-manager")
 
@@ -43,21 +45,23 @@ def rendered(overlay: Overlay, kueue: str = "") -> tuple[dict[str, Any], ...]:
 
 @dataclass(frozen=True, slots=True)
 class ImageOverrides:
-    """What the operator runs from, and what it brings into servers for SSH. Empty is as the overlay says.
+    """The images of the operator, of the tools for SSH in servers, and of consoles. Empty is as the overlay says.
 
-    Without `tools` they are those built beside the operator's image: same registry, same tag. Without `ssh` there are none.
+    Without `tools` and `console` they are those built beside the operator's image: same registry, same tag. Without `ssh`
+    there are no tools.
     """
 
     operator: str = ""
     tools: str = ""
     ssh: bool = True
+    console: str = ""
 
     def __post_init__(self) -> None:
-        for image in (self.operator, self.tools):
+        for image in (self.operator, self.tools, self.console):
             if image and not _IMAGE.fullmatch(image):
                 raise Invalid(
                     "devservers.image",
-                    f'"{image[:60]}" is no image.',
+                    f'"{image[:60]}" is not a valid image.',
                     hint="Write it as a registry does: REGISTRY/devservers-operator:TAG.",
                 )
 
@@ -114,7 +118,7 @@ def _queued(text: str, kueue: str) -> str:
 def _containers(manifest: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
     """Those that run the operator's image."""
     match manifest["kind"]:
-        case "Deployment":
+        case "Deployment" | "StatefulSet":
             return manifest["spec"]["template"]["spec"]["containers"]
         case "CronJob":
             return manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
@@ -133,25 +137,30 @@ def _set_role(meta: dict[str, Any], operator: str) -> None:
 
 
 def _furnish(container: dict[str, Any], images: ImageOverrides) -> None:
-    """The operator, the bastion and the user controller run from one image; only the operator knows the tools."""
+    """The operator, the bastion and the user controller run from one image. Variables name the images beside it."""
     if images.operator:
         container["image"] = images.operator
     for variable in container.get("env", ()):
-        if variable["name"] != _TOOLS_VARIABLE:
+        name = variable["name"]
+        if name not in _BESIDE:
             continue
-        if not images.ssh:
+        chosen = images.tools if name == _TOOLS_VARIABLE else images.console
+        if name == _TOOLS_VARIABLE and not images.ssh:
             variable["value"] = ""
-        elif images.tools or images.operator:
-            variable["value"] = images.tools or _beside(images.operator)
+        elif chosen or images.operator:
+            variable["value"] = chosen or _beside(images.operator, name)
 
 
-def _beside(operator: str) -> str:
+def _beside(operator: str, variable: str) -> str:
+    """A digest tells nothing of the images beside it: consoles are then left out."""
+    if "@" in operator and variable == _CONSOLE_VARIABLE:
+        return ""
     if "@" in operator:
         raise Invalid(
             "devservers.no_tools",
             "An image named by its digest does not say which tools were built beside it.",
             hint="Name them too, as in --tools-image REGISTRY/devserver-tools:0.1.0; or leave SSH out by --no-ssh.",
         )
-    place, slash, name = operator.rpartition("/")
+    registry, slash, name = operator.rpartition("/")
     _, colon, tag = name.partition(":")
-    return f"{place}{slash}{_TOOLS}{colon}{tag}"
+    return f"{registry}{slash}{_BESIDE[variable]}{colon}{tag}"

@@ -21,7 +21,14 @@ from neorion.devservers.model.tenancy import USER_LABEL
 from neorion.keel.base import Conflict, Deadline, Duration, NotFound
 from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector, UnknownKind, condition
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import DEFINITION, NAMESPACE, CustomResourceDefinition
+from neorion.keel.kube.core import (
+    DEFINITION,
+    DEPLOYMENT,
+    NAMESPACE,
+    CustomResourceDefinition,
+    Deployment,
+    StatefulSet,
+)
 
 # The server needs a moment to serve a new kind; after this something is wrong with it.
 ESTABLISHED: Final = Duration.of(seconds=60)
@@ -84,8 +91,13 @@ class Installer:
         spaces = await self._client.list(NAMESPACE, select=Selector(labels=USER_LABEL))
         return sorted(one.meta.labels[USER_LABEL] for one in spaces.items)
 
-    async def wait(self, operator: ObjectKey, patience: Duration) -> None:
-        await until_rolled_out(self._client, operator, patience)
+    async def wait(
+        self,
+        key: ObjectKey,
+        patience: Duration,
+        kind: Kind[Deployment] | Kind[StatefulSet] = DEPLOYMENT,
+    ) -> None:
+        await until_rolled_out(self._client, kind, key, patience)
 
     async def _outdated(self, manifests: Sequence[Manifest]) -> list[tuple[Kind[KubeObject], ObjectKey]]:
         """What an earlier installation brought and this one does not have."""

@@ -63,6 +63,7 @@ KINDS: Final[tuple[Kind[KubeObject], ...]] = (
     Kind(KubeObject, "CronJob", "cronjobs", "batch"),
     Kind(KubeObject, "EC2NodeClass", "ec2nodeclasses", _KARPENTER_AWS, namespaced=False),
     Kind(KubeObject, "NodePool", "nodepools", _KARPENTER, namespaced=False),
+    Kind(KubeObject, "StatefulSet", "statefulsets", "apps"),
     Kind(KubeObject, "ServiceMonitor", "servicemonitors", MONITORING),
     Kind(KubeObject, "PrometheusRule", "prometheusrules", MONITORING),
     Kind(KubeObject, DEV_SERVER_FLAVOR.kind, DEV_SERVER_FLAVOR.plural, GROUP, namespaced=False),

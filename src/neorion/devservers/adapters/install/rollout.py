@@ -8,7 +8,7 @@ import anyio
 from neorion.keel.base import Deadline, Duration, NotFound
 from neorion.keel.kube import Kind, KubeObject, ObjectKey, Selector
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import DEPLOYMENT, POD, Deployment, Pod
+from neorion.keel.kube.core import DEPLOYMENT, POD, STATEFUL_SET, Deployment, Pod, StatefulSet
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -30,10 +30,15 @@ async def _seen(client: Client, kind: Kind[T], key: ObjectKey) -> T | None:
         return None
 
 
-async def until_rolled_out(client: Client, key: ObjectKey, patience: Duration) -> None:
-    """Returns when every replica of a Deployment is the newest and available."""
+async def until_rolled_out(
+    client: Client, kind: Kind[Deployment] | Kind[StatefulSet], key: ObjectKey, patience: Duration
+) -> None:
+    """Returns when every replica of a workload is the newest and available."""
     with anyio.move_on_after(patience.seconds):
-        await until(client, DEPLOYMENT, key, _is_rolled_out)
+        if kind.type is StatefulSet:
+            await until(client, STATEFUL_SET, key, _is_set_rolled_out)
+        else:
+            await until(client, DEPLOYMENT, key, _is_rolled_out)
         return
     raise Deadline(
         "devservers.not_rolled_out",
@@ -50,6 +55,17 @@ def _is_rolled_out(deployment: Deployment | None) -> bool:
         status.observed_generation >= deployment.meta.generation
         and status.updated_replicas == status.replicas == wanted
         and status.available_replicas == wanted
+    )
+
+
+def _is_set_rolled_out(workload: StatefulSet | None) -> bool:
+    if workload is None:
+        return False
+    replicas, status = workload.spec.replicas or 0, workload.status
+    return (
+        status.observed_generation >= workload.meta.generation
+        and status.current_revision == status.update_revision
+        and status.ready_replicas == status.replicas == replicas
     )
 
 

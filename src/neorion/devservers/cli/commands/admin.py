@@ -22,6 +22,7 @@ class InstallOptions(TypedDict):
 
     image: str
     tools_image: str
+    console_image: str
     ssh: bool
     efs: str
     kueue: str
@@ -58,6 +59,13 @@ class RemoveUserOptions(TypedDict):
     show_default=False,
     metavar="IMAGE",
     help="What brings SSH into servers; without it, devserver-tools beside the operator's image.",
+)
+@_once(
+    "--console-image",
+    default="",
+    show_default=False,
+    metavar="IMAGE",
+    help="The image of consoles; without it, devservers-console beside the operator's image.",
 )
 @_once("--ssh/--no-ssh", default=True, help="Without it servers are entered through the cluster alone.")
 @_once("--efs", default="", show_default=False, metavar="ID", help="The EFS file system of shared volumes.")
@@ -107,7 +115,12 @@ def uninstall_command(out: Output, where: ClusterSelector, **how: Unpack[Uninsta
     run_with_api(out, where, lambda fleet: install_impl.uninstall(fleet.client, out, how))
 
 
-admin = App("admin", help="Manage users and audit logs.")
+admin = App("admin", help="Manage users, sessions and audit logs.")
+admin.mount(
+    "sessions",
+    "neorion.devservers.cli.commands.sessions:sessions",
+    help="Sessions at the SSH bastion: list, watch, kill and replay them.",
+)
 audit = App("audit", help="Audit logs of the SSH bastion: verify and search.")
 admin.add_command(audit)
 user = App("user", help="Users: add, list, suspend and remove them.")
@@ -267,7 +280,7 @@ def remove_command(out: Output, name: str, where: ClusterSelector, **how: Unpack
 
 
 _files_argument = click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, dir_okay=False)
+    "files", nargs=-1, required=True, metavar="FILE|FOLDER...", type=click.Path(path_type=Path)
 )
 
 
@@ -276,12 +289,13 @@ _files_argument = click.argument(
 def verify_command(out: Output, files: tuple[Path, ...]) -> int:
     """Check audit logs for lines that were edited, dropped or moved.
 
-    The exit code is 1 if there is one. A log that was cut off at its end is whole in itself: compare the number and the
-    hash of its last record with those of an earlier run.
+    The exit code is 1 if there is one. Give all files of a log that was rotated, or the folder that holds them: they have to
+    continue each other. A log that was cut off at its end is whole in itself: compare the number and the hash of its last
+    record with those of an earlier run.
     """
-    from neorion.devservers.cli.audit import verify_files  # noqa: PLC0415 -- the help does not need it
+    from neorion.devservers.cli.audit import verify  # noqa: PLC0415 -- the help does not need it
 
-    return verify_files(out, files)
+    return verify(out, files)
 
 
 @audit.command("search")

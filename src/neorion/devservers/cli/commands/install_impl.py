@@ -15,6 +15,7 @@ from neorion.devservers.cli.session import parse_timeout
 from neorion.keel.cli.kit import Column, Output, Table, Tone, confirm
 from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.client import Client
+from neorion.keel.kube.core import STATEFUL_SET
 
 _OPERATOR: Final = ObjectKey("devservers-system", "devservers-operator")
 _BASTION: Final = ObjectKey("devservers-system", "devservers-bastion")
@@ -41,7 +42,7 @@ STEPS: Final[Table[PlannedChange]] = Table(
 
 async def install(client: Client, out: Output, overlay: str, wanted: InstallOptions) -> None:
     span = parse_timeout(wanted["timeout"])
-    images = ImageOverrides(wanted["image"], wanted["tools_image"], wanted["ssh"])
+    images = ImageOverrides(wanted["image"], wanted["tools_image"], wanted["ssh"], wanted["console_image"])
     manifests = bundle(Overlay(overlay), images, wanted["efs"], wanted["kueue"])
     installer = Installer(client)
     if wanted["dry_run"]:
@@ -55,8 +56,8 @@ async def install(client: Client, out: Output, overlay: str, wanted: InstallOpti
     if wanted["wait"]:
         if news(steps):
             out.say("The operator and the bastion are starting.")
-        for deployment in (_OPERATOR, _BASTION):
-            await installer.wait(deployment, span)
+        await installer.wait(_OPERATOR, span)
+        await installer.wait(_BASTION, span, STATEFUL_SET)
         out.say("Development servers are installed. Next: devctl admin user add USER")
 
 

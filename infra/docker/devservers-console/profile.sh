@@ -1,0 +1,7 @@
+# Login shells of consoles.
+case $- in
+  *i*)
+    cat /etc/motd
+    PS1='${USER}@console:\w\$ '
+    ;;
+esac
