@@ -21,7 +21,6 @@ def ask(
     place: Endpoint | None = None,
 ) -> T:
     """Runs `question` with a client of its own, in the environment's place at that controller if no other is given."""
-
     endpoint = place or resolve_endpoint(controller, None, "", out.env)
 
     async def converse() -> T:
