@@ -84,15 +84,35 @@ def edit(lines: list[bytes]) -> list[bytes]:
     return [lines[0].replace(b"ann", b"bob"), *lines[1:]]
 
 
+def without_the_first(lines: list[bytes]) -> list[bytes]:
+    return lines[1:]
+
+
+def reversed_lines(lines: list[bytes]) -> list[bytes]:
+    return lines[::-1]
+
+
+def only_the_first(lines: list[bytes]) -> list[bytes]:
+    return lines[:1]
+
+
+def emptied(_: list[bytes]) -> list[bytes]:
+    return []
+
+
+def with_another(lines: list[bytes]) -> list[bytes]:
+    return [*lines, b"x"]
+
+
 @pytest.mark.parametrize(
     ("change", "file", "reason"),
     [
         (edit, 1, "It was edited."),
-        (lambda lines: lines[1:], 1, "Record 3 is missing or was moved."),
-        (lambda lines: lines[::-1], 1, "Record 3 is missing or was moved."),
-        (lambda lines: lines[:1], 2, "Record 4 is missing or was moved."),
-        (lambda _: [], 2, "Record 3 is missing or was moved."),
-        (lambda lines: [*lines, b"x"], 1, "It is not an audit record."),
+        (without_the_first, 1, "Record 3 is missing or was moved."),
+        (reversed_lines, 1, "Record 3 is missing or was moved."),
+        (only_the_first, 2, "Record 4 is missing or was moved."),
+        (emptied, 2, "Record 3 is missing or was moved."),
+        (with_another, 1, "It is not an audit record."),
     ],
 )
 def test_a_change_to_a_rotated_file_is_found(
