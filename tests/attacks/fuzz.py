@@ -1,7 +1,7 @@
 """Gives hostile inputs to one parser, and prints a report as JSON: `python -m tests.attacks.fuzz TARGET SEED COUNT`.
 
 A program of its own, because a parser that overflows its stack ends its process. An error without a type ends it too, and
-the input is printed: add it to `corpus` in `fuzz_targets`, so that it is tried in every run.
+the input is printed: add it to the samples of its target, so that it is tried in every run.
 """
 
 import json
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from neorion.keel.base import Error
 from neorion.keel.clock import seeded_rng
-from tests.attacks.fuzz_targets import TARGETS, Target
+from tests.attacks.fuzz_target import Target
+from tests.attacks.fuzz_targets import TARGETS
 
 
 @dataclass(slots=True)

@@ -45,10 +45,10 @@ def test_a_million_hostile_inputs_are_read_or_refused(target: str, seed: int) ->
 
 CRASH = """
 import sys
-from tests.attacks import fuzz, fuzz_targets
+from tests.attacks import fuzz, fuzz_files
 from neorion.keel.kube.client import kubeconfig
-kubeconfig._too_large = lambda text: ""
-fuzz_targets.KUBECONFIGS[:] = [b"clusters: " + b"[" * 100_000]
+kubeconfig.exceeded_bound = lambda text: ""
+fuzz_files.KUBECONFIGS[:] = [b"clusters: " + b"[" * 100_000]
 fuzz.main("kubeconfig", 1, 1)
 """
 

@@ -1,7 +1,6 @@
 """Name servers that misbehave: a typed error in bounded time, or the answer."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +9,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.fault(57),
-    pytest.mark.needs("ip"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need the rights of root"),
+    pytest.mark.needs("ip", "root"),
 ]
 ROOT = Path(__file__).parents[2]
 

@@ -1,6 +1,5 @@
 """A stream whose peer vanishes while bytes are on their way ends by itself, in a network of its own."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,7 @@ from neorion.keel.http import dialer
 pytestmark = [
     pytest.mark.attack("stalled-stream"),
     pytest.mark.fault(56),
-    pytest.mark.needs("ip", "nft"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs the rights of root"),
+    pytest.mark.needs("ip", "nft", "root"),
 ]
 ROOT = Path(__file__).parents[2]
 # Shorter than the real limit, so that a test can wait for it, and longer than a hiccup of the machine.

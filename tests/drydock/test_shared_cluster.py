@@ -38,7 +38,7 @@ def test_a_link_that_another_user_left_is_not_followed(folder: Path):
     assert precious.read_text() == "content"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.needs("root")
 def test_a_file_of_another_user_is_refused(folder: Path):
     left = folder / "neorion-mine.gate"
     left.touch()

@@ -32,6 +32,7 @@ from neorion.devservers.model.flavor import Topology
 from neorion.devservers.model.kube_types import ServerDeployment, ServerStatefulSet
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
+from neorion.keel.kube import Condition
 from neorion.keel.kube.core import PersistentVolumeClaim, Pod, PodStatus
 
 HOUR = timedelta(hours=1)
@@ -203,8 +204,6 @@ def test_the_whole_runs_when_its_last_rank_does():
 
 def test_what_is_in_the_way_of_one_rank_is_reported_with_its_number():
     condition: Any = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}
-    from neorion.keel.kube import Condition  # noqa: PLC0415
-
     stuck = PodStatus(phase="Pending", conditions=(Condition(**condition),))
     told = decide(seen(spec(), gang(r3=stuck)), SETTINGS, CREATED).status
     assert told.message == "Rank 3: No node has room: 0/3."

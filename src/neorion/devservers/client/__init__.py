@@ -11,7 +11,7 @@ from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
-    from neorion.devservers.client.api import DevServerApi, event_time
+    from neorion.devservers.client.api import DevServerApi
     from neorion.devservers.client.async_client import AsyncDevServer, CreateArgs, KubeSelection
     from neorion.devservers.client.client import DevServer
     from neorion.devservers.client.create_request import CreateRequest, DistributedRequest
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         port_forward,
     )
     from neorion.devservers.client.server_diagnosis import STOPS, Diagnosis, diagnose, stop_conditions
+    from neorion.devservers.client.server_events import event_time
     from neorion.devservers.client.ssh import SshLogin, find_ssh_login, run_ssh
     from neorion.devservers.client.wait import (
         PATIENCE,
@@ -102,10 +103,8 @@ __getattr__ = lazy_exports(
             "Extension",
             "extended",
         ),
-        "api": (
-            "DevServerApi",
-            "event_time",
-        ),
+        "api": ("DevServerApi",),
+        "server_events": ("event_time",),
         "wait": (
             "PATIENCE",
             "Progress",

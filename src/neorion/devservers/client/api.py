@@ -1,6 +1,5 @@
 """The development servers of one namespace: asked for, changed and watched."""
 
-import re
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -9,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from neorion.devservers.client.durations import parse_span, span_text
 from neorion.devservers.client.progress import obstacle
 from neorion.devservers.client.server_diagnosis import Diagnosis, diagnose
-from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name, rank_name
+from neorion.devservers.client.server_events import event_time, is_about, is_younger
+from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, rank_name
 from neorion.devservers.model import GROUP
 from neorion.devservers.model.field_types import span
 from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, DevServerFlavor, DevServerObject
@@ -39,15 +39,12 @@ from neorion.keel.kube import (
     UnknownKind,
 )
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
+from neorion.keel.kube.core import EVENT, POD, Event, Pod
 
 if TYPE_CHECKING:
     from neorion.devservers.client.create_request import CreateRequest
     from neorion.devservers.client.extend import Extension
 
-# What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
-_CHANCE = "[bcdfghjklmnpqrstvwxz2456789]"
-_MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHANCE}{{5}}"}
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 # A watch that broke is opened again after this long: soon enough for somebody who looks on.
 AGAIN = Duration.of(seconds=1)
@@ -263,7 +260,7 @@ class DevServerApi:
     async def events(self, name: str) -> list[Event]:
         """What was told of a server and everything it is made of, the oldest first."""
         found = await self.client.list(EVENT, self.namespace)
-        about = [one for one in found.items if _is_about(one, name)]
+        about = [one for one in found.items if is_about(one, name)]
         return sorted(about, key=event_time)
 
     async def warning(self, server: DevServerObject) -> str:
@@ -272,7 +269,7 @@ class DevServerApi:
         told = [
             one.note.rstrip(".")
             for one in await self.events(server.meta.name)
-            if one.type == "Warning" and one.note and _is_younger(one, since)
+            if one.type == "Warning" and one.note and is_younger(one, since)
         ]
         # A pod that waits for its volume says no more than that; whoever makes the volume says why.
         better = [note for note in told if _UNBOUND not in note] or told
@@ -357,28 +354,6 @@ def rank_pod_name(server: DevServerObject, rank: int | None) -> str | None:
             hint=f"Its ranks are 0 to {ranks - 1}." if ranks > 1 else "Leave out --rank: it is one machine.",
         )
     return rank_name(name, rank or 0) if distributed is not None else None
-
-
-def _is_younger(event: Event, since: datetime | None) -> bool:
-    """In whole seconds, as a status tells its times. What has no time counts."""
-    told = event_time(event)
-    return since is None or not told or datetime.fromisoformat(told).replace(microsecond=0) >= since
-
-
-def event_time(event: Event) -> str:
-    """The time an event was last seen, as the API writes it."""
-    return (event.series.last_observed_time if event.series else event.event_time) or event.meta.created or ""
-
-
-def _is_about(event: Event, name: str) -> bool:
-    about = event.regarding
-    if about.kind == CLAIM.name:
-        return about.name == home_name(name) or re.fullmatch(f"home-{name}-[0-9]+", about.name) is not None
-    if about.kind == POD.name and re.fullmatch(f"{name}-[0-9]{{1,4}}", about.name):
-        return True
-    if about.kind in _MADE:
-        return re.fullmatch(re.escape(name) + _MADE[about.kind], about.name) is not None
-    return about.name == name
 
 
 def _check_time(flavor: DevServerFlavor, asked: timedelta) -> None:

@@ -12,12 +12,12 @@ from neorion.devservers.decide.decision import (
     Decision,
     DeleteServer,
     Edit,
-    EventNote,
     Observed,
     RevertFlavor,
     StartServer,
     StopServer,
 )
+from neorion.devservers.decide.event_notes import event_notes
 from neorion.devservers.decide.flavor_change import (
     BlockReason,
     FlavorChange,
@@ -36,7 +36,6 @@ from neorion.devservers.decide.lifetime import (
 from neorion.devservers.decide.manifests import Manifest, OperatorSettings
 from neorion.devservers.decide.names import STOPPED_BECAUSE
 from neorion.devservers.decide.notifications import (
-    WHY,
     activity,
     alert_of,
     expiring_step,
@@ -64,12 +63,11 @@ from neorion.devservers.decide.quota import (
     queue_status,
     quota_steps,
 )
-from neorion.devservers.decide.ranks import lost_ranks, rank_statuses, whole_steps
+from neorion.devservers.decide.ranks import rank_statuses, whole_steps
 from neorion.devservers.decide.rejected_writes import pod_refusal, refusal_steps
 from neorion.devservers.decide.resize import ResizeMode, pending
 from neorion.devservers.decide.ssh import has_sshd, mount_deadline, ssh_deadline, ssh_steps
 from neorion.devservers.model import (
-    Alert,
     AppliedFlavor,
     ConditionType,
     Cost,
@@ -114,7 +112,7 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
         resize=manifests.resources_of(seen.flavor.spec)
         if seen.flavor and moved is ResizeMode.IN_PLACE and not held
         else None,
-        notes=_notes(seen, status, alert, end),
+        notes=event_notes(seen, status, alert, end),
         alert=alert,
         # What idleness brings is looked for, and a look wakes by itself.
         wake=earliest(
@@ -360,36 +358,6 @@ def _resizing(seen: Observed, facts: _Facts) -> ConditionStep:
         return ConditionStep(ConditionType.RESIZING, True, short, waits)
     resizing = facts.moved is not ResizeMode.NONE
     return ConditionStep(ConditionType.RESIZING, resizing, facts.moved.name.title().replace("_", ""), "")
-
-
-def _notes(
-    seen: Observed, status: DevServerStatus, alert: Alert | None, over: Deadline | None
-) -> tuple[EventNote, ...]:
-    before = seen.server.status
-    known = {one.type: (one.reason, one.status) for one in before.conditions}
-    told = [
-        EventNote(one.reason, one.message, warning=True)
-        for one in status.conditions
-        if one.status == "False" and one.message and known.get(one.type) != (one.reason, one.status)
-    ]
-    if status.phase is Phase.RUNNING and before.phase is not Phase.RUNNING:
-        told.append(EventNote("Ready", "The server is ready."))
-    for rank in lost_ranks(before, status):
-        lost = f"Rank {rank} is no longer ready; another Pod takes its place. Processes of the other ranks go on."
-        told.append(EventNote("RankLost", lost, warning=True))
-    if alert is not None:
-        told.append(EventNote("StopsSoon", alert.text, warning=True))
-    if over is not None:
-        told.append(EventNote("Stopping", f"The server stops: {WHY[over.reason]}."))
-    if status.last_oom != before.last_oom:
-        told.append(
-            EventNote(
-                "OutOfMemory",
-                "The server ran out of memory and was restarted; choose a larger flavor.",
-                warning=True,
-            )
-        )
-    return tuple(told)
 
 
 def _cost(seen: Observed, flavor: AppliedFlavor, now: datetime) -> Cost:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import anyio
 from anyio import to_thread
 
+from neorion.keel.base import Duration
+from neorion.keel.clock import Clock
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -29,7 +30,7 @@ _LAST_RECEIVED: Final = struct.Struct("=52xI")
 _INFO_BYTES: Final = _LAST_RECEIVED.size
 # Of the connections that are allowed, so many stay when strangers are sent away.
 _KEPT: Final = 0.75
-_LOOK_EVERY_S: Final = 0.5
+_LOOK_EVERY: Final = Duration.of(ms=500)
 
 
 class KnownPeers:
@@ -65,12 +66,12 @@ def normal(host: str, port: int) -> Peer:
     return host.removeprefix("::ffff:"), port
 
 
-async def keep_room(port: int, most: int, known: KnownPeers) -> None:
+async def keep_room(port: int, most: int, known: KnownPeers, clock: Clock) -> None:
     """Runs until cancelled. Never has more than three quarters of `most` connections where strangers are among them."""
     if not _FILES.exists():
         return
     while True:
-        await anyio.sleep(_LOOK_EVERY_S)  # noqa: TID251 -- the age of connections is the kernel's, never a simulation's
+        await clock.sleep(_LOOK_EVERY)
         if len(os.listdir(_FILES)) > most * _KEPT or len(known) > 2 * most:  # noqa: PTH208 -- names alone
             closed = await to_thread.run_sync(make_room, port, int(most * _KEPT), known)
             if closed:

@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from neorion.keel.base import Conflict, Duration, Invalid, Terminal
+from neorion.keel.clock import SystemClock
 from neorion.keel.rpc.app import AsgiApp
 from neorion.keel.rpc.descriptors import connections_allowed
 from neorion.keel.rpc.idle_connections import keep_room
@@ -85,7 +86,7 @@ async def serve(
         async with anyio.create_task_group() as tasks:
             await tasks.start(run)
             if app.authenticator is not None:
-                tasks.start_soon(keep_room, chosen, connections, app.known_peers)
+                tasks.start_soon(keep_room, chosen, connections, app.known_peers, SystemClock())
             try:
                 yield Server(address, chosen, tls is not None)
             except Exception as error:  # noqa: BLE001 -- raised below, outside of the task group's wrapping

@@ -86,7 +86,7 @@ def bundle(
         raise Invalid("devservers.efs", "--efs is for clusters on AWS.", hint="Leave it out, or install aws.")
     if images.tools and not images.ssh:
         raise Invalid(
-            "devservers.no_ssh",
+            "devservers.tools_without_ssh",
             "Tools bring SSH, and it is left out.",
             hint="Leave out one of --tools-image and --no-ssh.",
         )

@@ -101,6 +101,7 @@ def _detached(out: Output, wanted: "LocalClusterOptions") -> None:
     from neorion.iris.cli.status_table import first_worker  # noqa: PLC0415 -- as above
     from neorion.iris.client.endpoint import local_cluster_endpoint  # noqa: PLC0415 -- as above
     from neorion.keel.clock import SystemClock  # noqa: PLC0415 -- as above
+    from neorion.keel.rpc import PinnedToken  # noqa: PLC0415 -- as above
 
     clock = SystemClock()
     started = anyio.run(local_cluster.start, wanted, clock)
@@ -116,6 +117,8 @@ def _detached(out: Output, wanted: "LocalClusterOptions") -> None:
     default = DEFAULT_CONTROLLER.rpartition(":")[2]
     if started.address.rpartition(":")[2] != default:
         out.say(f"Commands find it with: export IRIS_CONTROLLER={started.address}")
+    if not wanted.auth:
+        out.say(f"Other users of this machine set: export IRIS_TOKEN={PinnedToken.parse(home.token).pin}:")
     elsewhere = f" --folder {wanted.folder}" if wanted.folder != local_cluster.default_folder(out.env) else ""
     out.say(f"It ends with: iris cluster stop{elsewhere}")
     out.show_one(started, local_cluster.LOCAL)

@@ -3,8 +3,7 @@
 import os
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -23,16 +22,10 @@ from neorion.keel.kube.client.cluster_config import (
     StaticToken,
     TokenFile,
 )
+from neorion.keel.kube.client.yaml_bounds import LOADER, exceeded_bound
 
 T = TypeVar("T")
 
-# libyaml is ten times as fast, which is noticed at a terminal. A PyYAML built without it reads the same files.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-# A parser of C reads nested values by recursion, and ends the process where its stack ends.
-_DEPTH_MAX = 64
-# Aliases may repeat parts of a file. A small file could otherwise become as large as memory.
-_VALUES_MAX = 100_000
 # What PyYAML raises for dates, numbers and tags whose text does not fit their type.
 _SCALAR_ERRORS = (ValueError, TypeError, AttributeError, LookupError, OverflowError)
 
@@ -208,13 +201,13 @@ def read_kubeconfig(paths: Sequence[Path]) -> Kubeconfig:
 def _parse(path: Path) -> _File:
     try:
         text = path.read_text(encoding="utf-8")
-        if too_large := _too_large(text):
+        if exceeded := exceeded_bound(text):
             raise Invalid(
                 "kube.config_size",
-                f"The kubeconfig {path} is refused: {too_large}.",
+                f"The kubeconfig {path} is refused: {exceeded}.",
                 hint="Compare it with `kubectl config view`.",
             )
-        return msgspec.convert(yaml.load(text, _LOADER) or {}, _File)  # noqa: S506 -- a safe one, as its name says
+        return msgspec.convert(yaml.load(text, LOADER) or {}, _File)  # noqa: S506 -- a safe one, as its name says
     except OSError as error:
         raise Invalid(
             "kube.config_file",
@@ -233,54 +226,6 @@ def _parse(path: Path) -> _File:
             f"The kubeconfig {path} is malformed: {reason}.",
             hint="Compare it with `kubectl config view`.",
         ) from None
-
-
-def _too_large(text: str) -> str:
-    """The bound that a YAML text exceeds with all aliases written out, or nothing."""
-    size = _Size()
-    for event in _events(text):
-        if isinstance(event, yaml.AliasEvent) and event.anchor in size.open_anchors():
-            return "an alias stands inside of its own value"
-        size.add(event)
-        if size.values > _VALUES_MAX:
-            return f"its aliases stand for more than {_VALUES_MAX} values"
-        if len(size.opened) > _DEPTH_MAX:
-            return f"its values are nested more than {_DEPTH_MAX} deep"
-    return ""
-
-
-def _events(text: str) -> Iterator[yaml.Event]:
-    yield from yaml.parse(text, _LOADER)  # pyright: ignore[reportUnknownMemberType] -- untyped
-
-
-@dataclass(slots=True)
-class _Size:
-    """The number of values in a YAML text so far. An alias counts as all that it stands for."""
-
-    values: int = 0
-    # Of each anchor whose value is complete.
-    _sizes: dict[str | None, int] = field(default_factory=dict[str | None, int])
-    # Lists and mappings that are not complete: the anchor, and the number of values before it.
-    opened: list[tuple[str | None, int]] = field(default_factory=list[tuple[str | None, int]])
-
-    def open_anchors(self) -> Iterator[str | None]:
-        return (anchor for anchor, _ in self.opened)
-
-    def add(self, event: yaml.Event) -> None:
-        match event:
-            case yaml.AliasEvent():
-                self.values += self._sizes.get(event.anchor, 0)
-            case yaml.ScalarEvent():
-                self.values += 1
-                self._sizes[event.anchor] = 1
-            case yaml.CollectionStartEvent():
-                self.opened.append((event.anchor, self.values))
-                self.values += 1
-            case yaml.CollectionEndEvent():
-                anchor, before = self.opened.pop()
-                self._sizes[anchor] = self.values - before
-            case _:
-                pass
 
 
 def _known(entries: Mapping[str, T], name: str, what: str) -> T:
