@@ -11,11 +11,12 @@ from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
-    from neorion.devservers.client.api import DevServerApi, event_time
+    from neorion.devservers.client.api import DevServerApi
     from neorion.devservers.client.async_client import AsyncDevServer, CreateArgs, KubeSelection
     from neorion.devservers.client.client import DevServer
     from neorion.devservers.client.create_request import CreateRequest, DistributedRequest
     from neorion.devservers.client.durations import parse_span, span_text
+    from neorion.devservers.client.events import event_time
     from neorion.devservers.client.extend import Extension, extended
     from neorion.devservers.client.file_copy import SkippedEntry, copy_from, copy_to
     from neorion.devservers.client.flavor_change import FlavorChangePlan, plan_move
@@ -102,10 +103,8 @@ __getattr__ = lazy_exports(
             "Extension",
             "extended",
         ),
-        "api": (
-            "DevServerApi",
-            "event_time",
-        ),
+        "api": ("DevServerApi",),
+        "events": ("event_time",),
         "wait": (
             "PATIENCE",
             "Progress",

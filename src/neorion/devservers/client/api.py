@@ -1,15 +1,15 @@
 """The development servers of one namespace: asked for, changed and watched."""
 
-import re
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from neorion.devservers.client.durations import parse_span, span_text
+from neorion.devservers.client.events import event_time, is_about, is_after
 from neorion.devservers.client.progress import obstacle
 from neorion.devservers.client.server_diagnosis import Diagnosis, diagnose
-from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, home_name, rank_name
+from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, rank_name
 from neorion.devservers.model import GROUP
 from neorion.devservers.model.field_types import span
 from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, DevServerFlavor, DevServerObject
@@ -39,15 +39,12 @@ from neorion.keel.kube import (
     UnknownKind,
 )
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.core import CLAIM, EVENT, POD, Event, Pod
+from neorion.keel.kube.core import EVENT, POD, Event, Pod
 
 if TYPE_CHECKING:
     from neorion.devservers.client.create_request import CreateRequest
     from neorion.devservers.client.extend import Extension
 
-# What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
-_CHANCE = "[bcdfghjklmnpqrstvwxz2456789]"
-_MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHANCE}{{5}}"}
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
 # A watch that broke is opened again after this long: soon enough for somebody who looks on.
 AGAIN = Duration.of(seconds=1)
@@ -135,12 +132,14 @@ class DevServerApi:
             hint=did_you_mean(name, names) or f"Make it: devctl create {name}",
         )
 
-    async def validate(self, wish: "CreateRequest") -> dict[str, Any]:
-        """The DevServer that a wish stands for, after every check that can be made without making it."""
-        flavor = await self.flavor(wish.flavor)
+    async def validate(
+        self, request: "CreateRequest", flavor: DevServerFlavor | None = None
+    ) -> dict[str, Any]:
+        """The manifest of a request, after every check that needs no write. `flavor` is its flavor, if already read."""
+        flavor = flavor or await self.flavor(request.flavor)
         limits = flavor.spec.limits
-        if wish.time:
-            _check_time(flavor, parse_span(wish.time))
+        if request.time:
+            _check_time(flavor, parse_span(request.time))
         if limits is not None and limits.max_per_user is not None:
             taken = [one.meta.name for one in await self.servers() if one.spec.flavor == flavor.meta.name]
             if len(taken) >= limits.max_per_user:
@@ -149,14 +148,16 @@ class DevServerApi:
                     f"{flavor.meta.name} allows {limits.max_per_user} servers for each user.",
                     hint=f"Delete one you have: {', '.join(taken)}." if taken else "Take another flavor.",
                 )
-        return wish.on(flavor.spec).manifest(self.namespace, flavor.meta.name)
+        return request.on(flavor.spec).manifest(self.namespace, flavor.meta.name)
 
-    async def create(self, wish: "CreateRequest") -> DevServerObject:
-        """Refuses what cannot be before anything is written."""
-        return await self.make(await self.validate(wish))
+    async def create(
+        self, request: "CreateRequest", flavor: DevServerFlavor | None = None
+    ) -> DevServerObject:
+        """Validate a request, then create its server."""
+        return await self.make(await self.validate(request, flavor))
 
     async def make(self, manifest: dict[str, Any]) -> DevServerObject:
-        """From a manifest that `checked` gave. Whose answer was lost on its way looks for its server, and asks again if there is none."""
+        """Create a server from a manifest of `validate`. When the answer is lost, look for the server and try again."""
         name, mark = manifest["metadata"]["name"], str(_IDS.new(_Request))
         marked = {**manifest, "metadata": {**manifest["metadata"], "annotations": {_ASKED: mark}}}
         try:
@@ -263,7 +264,7 @@ class DevServerApi:
     async def events(self, name: str) -> list[Event]:
         """What was told of a server and everything it is made of, the oldest first."""
         found = await self.client.list(EVENT, self.namespace)
-        about = [one for one in found.items if _is_about(one, name)]
+        about = [one for one in found.items if is_about(one, name)]
         return sorted(about, key=event_time)
 
     async def warning(self, server: DevServerObject) -> str:
@@ -272,7 +273,7 @@ class DevServerApi:
         told = [
             one.note.rstrip(".")
             for one in await self.events(server.meta.name)
-            if one.type == "Warning" and one.note and _is_younger(one, since)
+            if one.type == "Warning" and one.note and is_after(one, since)
         ]
         # A pod that waits for its volume says no more than that; whoever makes the volume says why.
         better = [note for note in told if _UNBOUND not in note] or told
@@ -357,28 +358,6 @@ def rank_pod_name(server: DevServerObject, rank: int | None) -> str | None:
             hint=f"Its ranks are 0 to {ranks - 1}." if ranks > 1 else "Leave out --rank: it is one machine.",
         )
     return rank_name(name, rank or 0) if distributed is not None else None
-
-
-def _is_younger(event: Event, since: datetime | None) -> bool:
-    """In whole seconds, as a status tells its times. What has no time counts."""
-    told = event_time(event)
-    return since is None or not told or datetime.fromisoformat(told).replace(microsecond=0) >= since
-
-
-def event_time(event: Event) -> str:
-    """The time an event was last seen, as the API writes it."""
-    return (event.series.last_observed_time if event.series else event.event_time) or event.meta.created or ""
-
-
-def _is_about(event: Event, name: str) -> bool:
-    about = event.regarding
-    if about.kind == CLAIM.name:
-        return about.name == home_name(name) or re.fullmatch(f"home-{name}-[0-9]+", about.name) is not None
-    if about.kind == POD.name and re.fullmatch(f"{name}-[0-9]{{1,4}}", about.name):
-        return True
-    if about.kind in _MADE:
-        return re.fullmatch(re.escape(name) + _MADE[about.kind], about.name) is not None
-    return about.name == name
 
 
 def _check_time(flavor: DevServerFlavor, asked: timedelta) -> None:

@@ -126,7 +126,7 @@ async def create(fleet: DevServerApi, out: Output, wish: CreateRequest, asked: C
             + (f" Take {instead}." if instead else "")
         )
     begun = fleet.clock.now()
-    server = await fleet.create(wish)
+    server = await fleet.create(wish, flavor)
     out.say(f"{wish.name} is being made on {server.spec.flavor}.")
     if asked["wait"]:
         server = await wait_ready(fleet, wish.name, ProgressPrinter(out, fleet.clock), span)
