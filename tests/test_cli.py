@@ -1,6 +1,7 @@
 """The `neorion` command as people meet it: a process of its own, on a terminal or in a pipe."""
 
 import contextlib
+import inspect
 import json
 import os
 import pty
@@ -22,7 +23,8 @@ from neorion.cli import app
 from neorion.drydock.cli import app as drydock
 from neorion.iris.cli import app as iris
 from neorion.keel.base import FAMILIES
-from neorion.keel.cli import App, Exit, run
+from neorion.keel.cli import App, Command, Exit, run
+from neorion.keel.cli.shared_options import SharedOptions
 from neorion.navarch.cli import app as navarch
 
 PROGRAM = [sys.executable, "-m", "neorion"]
@@ -64,6 +66,7 @@ COMMANDS = list(commands(app))
 RUNS = {
     ("devctl", "exec"),
     ("devctl", "ssh"),
+    ("devctl", "submit"),
     ("drydock", "kubectl"),
     ("iris", "run"),
     ("iris", "job", "wait"),
@@ -112,6 +115,44 @@ def test_the_line_in_the_list_is_the_line_of_the_command(group: App):
         command = group.get_command(ctx, name)
         assert command is not None
         assert command.get_short_help_str(limit=200) == words
+
+
+def found(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = app
+    for name in path:
+        assert isinstance(command, click.Group)
+        below = command.get_command(click.Context(command), name)
+        assert below is not None
+        command = below
+    return command
+
+
+def works(command: Command) -> None:
+    """Binds what click passes to the parameters of the function that does the work."""
+    passed = command.make_context("planted", [], resilient_parsing=True).params
+    SharedOptions.taken_from(passed)
+    inspect.signature(command.implementation()).bind("out", **passed)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_has_a_function_that_takes_its_parameters(path: tuple[str, ...]):
+    command = found(path)
+    if isinstance(command, Command):
+        works(command)
+    else:
+        assert isinstance(command, App)
+
+
+@pytest.mark.parametrize("run", [".test_cli:nothing", ".no_module:call", ".test_cli:call"])
+def test_a_function_that_does_not_exist_or_does_not_fit_is_found(run: str):
+    @click.command("planted", cls=Command, run=run)
+    @click.option("--planted")
+    def planted() -> None: ...
+
+    assert isinstance(planted, Command)
+    planted.callback.__module__ = f"{__name__}.planted"  # as in a package
+    with pytest.raises((AttributeError, ImportError, TypeError)):
+        works(planted)
 
 
 HEAVY = [

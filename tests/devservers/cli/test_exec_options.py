@@ -3,6 +3,7 @@
 import pytest
 
 from neorion.devservers.cli.commands.access import exec_command
+from neorion.devservers.cli.options import ClusterSelector
 from neorion.keel.cli.app import NotStarted
 
 LS = ("ls", "-l")
@@ -18,8 +19,8 @@ LS = ("ls", "-l")
         ("box --all -- ls -l", {"every": True}),
         ("--all box -- ls -l", {"every": True}),
         ("box -t --rank 1 -- ls -l", {"tty": True, "rank": 1}),
-        ("-n team box --all -- ls -l", {"namespace": "team", "every": True}),
-        ("box -n box --all -- ls -l", {"namespace": "box", "every": True}),
+        ("-n team box --all -- ls -l", {"where": ClusterSelector("team"), "every": True}),
+        ("box -n box --all -- ls -l", {"where": ClusterSelector("box"), "every": True}),
     ],
 )
 def test_options_stand_on_both_sides_of_the_name(line: str, given: dict[str, object]):

@@ -30,5 +30,5 @@ async def test_who_watches_a_cluster_without_servers_hears_what_it_lacks():
     fleet = DevServerApi(cast("Client", BareApi(MemoryCluster(clock), clock)), "dev-ann", clock)
     screen = TerminalStream.of(io.StringIO(), ColorMode.NEVER, {})
     with pytest.raises(NotFound) as refused:
-        await list_impl.watch(fleet, Output(SharedOptions(), screen, screen, {}))
+        await list_impl.watch_servers(fleet, Output(SharedOptions(), screen, screen, {}))
     assert refused.value.code == "devservers.not_installed"

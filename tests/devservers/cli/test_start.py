@@ -128,6 +128,25 @@ async def test_who_waits_is_told_before_anything_is_loaded(command: list[str], l
     assert "There is no kubeconfig" in told
 
 
+async def test_create_reads_the_flavors_once(tmp_path: Path):
+    reads = 0
+
+    async def api(request: web.Request) -> web.Response:
+        nonlocal reads
+        if request.path.endswith("/devserverflavors"):
+            reads += 1
+            flavor = {"metadata": {"name": "cpu-small"}, "spec": {"resources": {}}}
+            return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [flavor]})
+        return web.json_response(SERVER)
+
+    config = tmp_path / "config"
+    async with serving(api) as server:
+        config.write_text(CONFIG.format(server=server))
+        program = [sys.executable, "-c", LOADS, "create", "mydev", "cpu-small", "--kubeconfig", str(config)]
+        done = await anyio.run_process(program, check=False)
+    assert (done.returncode, reads) == (0, 1), done.stderr.decode()
+
+
 async def test_a_program_that_waits_is_told_nothing_but_the_error(tmp_path: Path):
     command = ["create", "mydev", "--wait", "-o", "json", "--kubeconfig", str(tmp_path / "none")]
     done = await anyio.run_process([sys.executable, "-c", LOADS, *command], check=False)

@@ -7,7 +7,6 @@ import click
 
 from neorion.conformance.cli.options import RUNS, version_option
 from neorion.keel.cli import Command
-from neorion.keel.cli.kit import Output
 
 _context_option = click.option("--context", default="", show_default=False, help="Context in the kubeconfig.")
 _kubeconfig_option = click.option(
@@ -19,7 +18,7 @@ _kubeconfig_option = click.option(
 _once = partial(click.option, allow_from_autoenv=False)
 
 
-@click.command("run", cls=Command)
+@click.command("run", cls=Command, run=".commands_impl:run_command")
 @version_option
 @_once("--only", default="", metavar="ID,...", help="Check these requirements alone.")
 @click.option(
@@ -39,24 +38,17 @@ _once = partial(click.option, allow_from_autoenv=False)
 @_once("--plan", is_flag=True, help="Show what would be created and needed, and do nothing.")
 @_context_option
 @_kubeconfig_option
-def run_command(out: Output, *, context: str, kubeconfig: Path | None, **choice: object) -> int:
+def run_command() -> None:
     """Check a cluster.
 
     Each check works in a namespace of its own, proves by a negative control that it can fail, and cleans up. Exits with 1
     if a MUST fails or a check could not run.
     """
-    from neorion.conformance.app.runs import Choice, check_cluster, show_plan  # noqa: PLC0415 -- the help does not need it
-
-    chosen = Choice.of(choice)
-    return show_plan(out, chosen) if chosen.plan else check_cluster(out, chosen, context, kubeconfig)
 
 
-@click.command("cleanup", cls=Command)
+@click.command("cleanup", cls=Command, run=".commands_impl:cleanup_command")
 @_once("--run", default="", metavar="ID", help="Only what this run has left.")
 @_context_option
 @_kubeconfig_option
-def cleanup_command(out: Output, *, run: str, context: str, kubeconfig: Path | None) -> int:
+def cleanup_command() -> None:
     """Remove what interrupted runs have left: everything that carries their label."""
-    from neorion.conformance.app.runs import clean  # noqa: PLC0415 -- the help does not need it
-
-    return clean(out, run.lower(), context, kubeconfig)

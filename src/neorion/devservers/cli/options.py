@@ -1,7 +1,7 @@
 """Options and arguments that the commands share. Cheap to import: every help passes through here."""
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,57 +20,52 @@ class ClusterSelector(NamedTuple):
     kubeconfig: Path | None = None
 
 
-def where_options(function: Callback) -> Callback:
-    """The three options, given to the command as one value, `where`."""
-
-    @click.option(
-        "-n",
-        "--namespace",
-        default="",
-        show_default=False,
-        help="Where the servers live; the kubeconfig's own, or dev-USER.",
-    )
-    @cluster_options
-    @wraps(function)
-    def gathered(
-        *args: Any,  # noqa: ANN401 -- click's own
-        namespace: str,
-        where: ClusterSelector,
-        **kwargs: Any,  # noqa: ANN401 -- click's own
-    ) -> int | None:
-        return function(*args, where=where._replace(namespace=namespace), **kwargs)
-
-    return gathered
+def _collected(ctx: click.Context, param: click.Parameter, value: Any) -> None:  # noqa: ANN401 -- click's own
+    """Put the value of one option into `where`, which the command gets instead of the options."""
+    where: ClusterSelector = ctx.params.get("where", ClusterSelector())
+    ctx.params["where"] = where._replace(**{str(param.name): value})
 
 
 def cluster_options(function: Callback) -> Callback:
     """For commands that concern a whole cluster: `where` without a namespace."""
-
-    @click.option("--context", default="", show_default=False, help="The context in the kubeconfig.")
-    @click.option(
+    context = click.option(
+        "--context",
+        default="",
+        show_default=False,
+        expose_value=False,
+        callback=_collected,
+        help="The context in the kubeconfig.",
+    )
+    kubeconfig = click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path),
         metavar="FILE",
+        expose_value=False,
+        callback=_collected,
         help="Whose cluster; as for kubectl if none is given.",
     )
-    @wraps(function)
-    def gathered(
-        *args: Any,  # noqa: ANN401 -- click's own
-        context: str,
-        kubeconfig: Path | None,
-        **kwargs: Any,  # noqa: ANN401 -- click's own
-    ) -> int | None:
-        return function(*args, where=ClusterSelector("", context, kubeconfig), **kwargs)
+    return context(kubeconfig(function))
 
-    return gathered
+
+def where_options(function: Callback) -> Callback:
+    """The three options, given to the command as one value, `where`."""
+    namespace = click.option(
+        "-n",
+        "--namespace",
+        default="",
+        show_default=False,
+        expose_value=False,
+        callback=_collected,
+        help="Where the servers live; the kubeconfig's own, or dev-USER.",
+    )
+    return namespace(cluster_options(function))
 
 
 def _completed(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """The names of servers or flavors that a shell offers for what was typed so far."""
     from neorion.devservers.cli.session import completion_names  # noqa: PLC0415 -- only shells that complete ask
 
-    given = ctx.params
-    where = ClusterSelector(given.get("namespace") or "", given.get("context") or "", given.get("kubeconfig"))
+    where: ClusterSelector = ctx.params.get("where", ClusterSelector())
     flavors = param.name in _FLAVORS
     return [name for name in completion_names(where, flavors=flavors) if name.startswith(begun)]
 

@@ -2,12 +2,11 @@
 
 import click
 
-from neorion.devservers.cli.options import ClusterSelector, where_options
+from neorion.devservers.cli.options import where_options
 from neorion.keel.cli import Command
-from neorion.keel.cli.kit import Output
 
 
-@click.command("ssh-config", cls=Command)
+@click.command("ssh-config", cls=Command, run=".ssh_config_impl:ssh_config_command")
 @click.option("--host", default="127.0.0.1", metavar="HOST", help="Where the bastion answers.")
 @click.option("--port", default=22, type=click.IntRange(1, 65535), metavar="PORT", help="Its port.")
 @click.option(
@@ -23,19 +22,9 @@ from neorion.keel.cli.kit import Output
     help="Print the lines for that file instead of the configuration.",
 )
 @where_options
-def ssh_config_command(
-    out: Output, where: ClusterSelector, *, host: str, port: int, known_hosts: str, print_known_hosts: bool
-) -> None:
+def ssh_config_command() -> None:
     """Print SSH configuration for the bastion and your servers.
 
     Each server becomes the host SERVER.dev-USER, reached through the host devservers-bastion. Host keys come from the
     cluster, so that ssh does not ask whether to trust them.
     """
-    from neorion.devservers.cli import ssh_hosts  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    if print_known_hosts:
-        run_with_api(out, where, lambda fleet: ssh_hosts.print_known_hosts(fleet, out))
-    else:
-        bastion = ssh_hosts.BastionAddress(host, port)
-        run_with_api(out, where, lambda fleet: ssh_hosts.print_config(fleet, out, bastion, known_hosts))

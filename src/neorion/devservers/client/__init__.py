@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from neorion.devservers.client.client import DevServer
     from neorion.devservers.client.create_request import CreateRequest, DistributedRequest
     from neorion.devservers.client.durations import parse_span, span_text
+    from neorion.devservers.client.events import event_time
     from neorion.devservers.client.extend import Extension, extended
     from neorion.devservers.client.file_copy import SkippedEntry, copy_from, copy_to
     from neorion.devservers.client.flavor_change import FlavorChangePlan, plan_move
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         port_forward,
     )
     from neorion.devservers.client.server_diagnosis import STOPS, Diagnosis, diagnose, stop_conditions
-    from neorion.devservers.client.server_events import event_time
     from neorion.devservers.client.ssh import SshLogin, find_ssh_login, run_ssh
     from neorion.devservers.client.wait import (
         PATIENCE,
@@ -104,7 +104,7 @@ __getattr__ = lazy_exports(
             "extended",
         ),
         "api": ("DevServerApi",),
-        "server_events": ("event_time",),
+        "events": ("event_time",),
         "wait": (
             "PATIENCE",
             "Progress",

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from neorion.devservers.client.durations import parse_span, span_text
+from neorion.devservers.client.events import event_time, is_about, is_after
 from neorion.devservers.client.progress import obstacle
 from neorion.devservers.client.server_diagnosis import Diagnosis, diagnose
-from neorion.devservers.client.server_events import event_time, is_about, is_younger
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE, rank_name
 from neorion.devservers.model import GROUP
 from neorion.devservers.model.field_types import span
@@ -132,12 +132,14 @@ class DevServerApi:
             hint=did_you_mean(name, names) or f"Make it: devctl create {name}",
         )
 
-    async def validate(self, wish: "CreateRequest") -> dict[str, Any]:
-        """The DevServer that a wish stands for, after every check that can be made without making it."""
-        flavor = await self.flavor(wish.flavor)
+    async def validate(
+        self, request: "CreateRequest", flavor: DevServerFlavor | None = None
+    ) -> dict[str, Any]:
+        """The manifest of a request, after every check that needs no write. `flavor` is its flavor, if already read."""
+        flavor = flavor or await self.flavor(request.flavor)
         limits = flavor.spec.limits
-        if wish.time:
-            _check_time(flavor, parse_span(wish.time))
+        if request.time:
+            _check_time(flavor, parse_span(request.time))
         if limits is not None and limits.max_per_user is not None:
             taken = [one.meta.name for one in await self.servers() if one.spec.flavor == flavor.meta.name]
             if len(taken) >= limits.max_per_user:
@@ -146,14 +148,16 @@ class DevServerApi:
                     f"{flavor.meta.name} allows {limits.max_per_user} servers for each user.",
                     hint=f"Delete one you have: {', '.join(taken)}." if taken else "Take another flavor.",
                 )
-        return wish.on(flavor.spec).manifest(self.namespace, flavor.meta.name)
+        return request.on(flavor.spec).manifest(self.namespace, flavor.meta.name)
 
-    async def create(self, wish: "CreateRequest") -> DevServerObject:
-        """Refuses what cannot be before anything is written."""
-        return await self.make(await self.validate(wish))
+    async def create(
+        self, request: "CreateRequest", flavor: DevServerFlavor | None = None
+    ) -> DevServerObject:
+        """Validate a request, then create its server."""
+        return await self.make(await self.validate(request, flavor))
 
     async def make(self, manifest: dict[str, Any]) -> DevServerObject:
-        """From a manifest that `checked` gave. Whose answer was lost on its way looks for its server, and asks again if there is none."""
+        """Create a server from a manifest of `validate`. When the answer is lost, look for the server and try again."""
         name, mark = manifest["metadata"]["name"], str(_IDS.new(_Request))
         marked = {**manifest, "metadata": {**manifest["metadata"], "annotations": {_ASKED: mark}}}
         try:
@@ -269,7 +273,7 @@ class DevServerApi:
         told = [
             one.note.rstrip(".")
             for one in await self.events(server.meta.name)
-            if one.type == "Warning" and one.note and is_younger(one, since)
+            if one.type == "Warning" and one.note and is_after(one, since)
         ]
         # A pod that waits for its volume says no more than that; whoever makes the volume says why.
         better = [note for note in told if _UNBOUND not in note] or told

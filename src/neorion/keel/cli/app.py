@@ -1,13 +1,13 @@
 """Commands and groups: click's, with shared options, headings in the help, and parts that load when they are used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, cast
 
 import click
 from click.shell_completion import CompletionItem
 
-from neorion.keel.cli.shared_options import SharedOption, SharedOptions, shared_options
+from neorion.keel.cli.shared_options import Format, SharedOption, SharedOptions, shared_options
 
 _HEADING: Final = "Commands"
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
@@ -35,8 +35,12 @@ class _Context(click.Context):
 class Command(click.Command):
     """Calls its function with an `Output` first, then with the command's own parameters.
 
-    `runs_user_command` is for commands that return the exit code of a program of the user's:
-    a failure of our own is then told apart by exit code 125.
+    `run`, ".module:function", names that function, relative to the package of the declaration. It is imported when the
+    command is called, so that the help loads no client. Without `run` the declared function itself is called.
+    `extras` are the optional packages that the function's module imports.
+    `starting` is a line shown at once where the command waits, before anything is imported. It may name parameters.
+    `runs_user_command` is for commands that return the exit code of the user's own program. The exit code of a
+    failure before that is 125.
     """
 
     context_class = _Context
@@ -45,12 +49,18 @@ class Command(click.Command):
         self,
         *args: Any,  # noqa: ANN401 -- click's own
         heading: str = _HEADING,
+        run: str = "",
+        extras: Sequence[str] = (),
+        starting: str = "",
         runs_user_command: bool = False,
         **kwargs: Any,  # noqa: ANN401 -- click's own
     ) -> None:
         kwargs["context_settings"] = {**_SETTINGS, **(kwargs.get("context_settings") or {})}
         super().__init__(*args, **kwargs)
         self.heading = heading
+        self._run = run
+        self._extras = extras
+        self._starting = starting
         self._runs_user_command = runs_user_command
         for param in self.params:
             if isinstance(param, click.Option):
@@ -72,18 +82,29 @@ class Command(click.Command):
             raise
 
     def invoke(self, ctx: click.Context) -> int | None:
-        from neorion.keel.cli.kit import Output  # noqa: PLC0415 -- the help does not need it
+        from neorion.keel.cli import kit  # noqa: PLC0415 -- the help does not need it
 
-        out = Output.of(SharedOptions.taken_from(ctx.params))
-        callback = cast("Callable[..., int | None]", self.callback)
+        out = kit.Output.of(SharedOptions.taken_from(ctx.params))
+        if self._starting and ctx.params.get("wait") and out.shared.output is Format.TABLE:
+            out.say(self._starting.format_map(ctx.params))
         try:
-            return ctx.invoke(callback, out, **ctx.params)
+            if self._extras:
+                kit.require_extra(*self._extras)
+            return ctx.invoke(self.implementation(), out, **ctx.params)
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:
             if self._runs_user_command:
                 raise NotStarted from error
             raise
+
+    def implementation(self) -> Callable[..., int | None]:
+        """The function that does the work, imported if it is in another module."""
+        declared = cast("Callable[..., int | None]", self.callback)
+        if not self._run:
+            return declared
+        module, _, function = self._run.partition(":")
+        return getattr(import_module(module, declared.__module__.rpartition(".")[0]), function)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, shared in (("Options", False), ("Shared options", True)):

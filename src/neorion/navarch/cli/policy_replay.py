@@ -1,23 +1,48 @@
 """Judging on this machine, within the limits that hold in the control plane; and the events that it has recorded."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from neorion.keel.cli.kit import Column, Table
 from neorion.keel.config import load
 from neorion.navarch.adapters.config_file import PolicyFile, default_policy
 from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
-from neorion.navarch.cli.commands.policy import PolicyDifferenceRecord
 from neorion.navarch.client import NavarchClient
 from neorion.navarch.decide.policy import Policy
 from neorion.navarch.decide.replay import differences, outcome, situations
 from neorion.navarch.model import Health, HealthEvent, Node, NodeId, NodeState, Placement, PolicyResult, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import HealthRules
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDifferenceRecord:
+    """One event, or one node in the end, that another policy judges differently."""
+
+    node: str
+    at: str
+    event: str
+    before: str
+    after: str
+
+
+REPLAYED: Final[Table[PolicyDifferenceRecord]] = Table(
+    (
+        Column("NODE", lambda it: it.node),
+        Column("AT", lambda it: it.at, priority=2),
+        Column("EVENT", lambda it: it.event, wrap=True),
+        Column("BEFORE", lambda it: it.before, wrap=True),
+        Column("AFTER", lambda it: it.after, wrap=True),
+    ),
+    name=lambda it: it.node,
+    empty="Nothing would be different.",
+)
 
 
 class ReplayInput(NamedTuple):

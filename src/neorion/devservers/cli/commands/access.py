@@ -1,19 +1,15 @@
 """`devctl ssh`, `exec`, `cp`, `port-forward`, `logs`."""
 
-from typing import TypedDict, Unpack
-
 import click
 
-from neorion.devservers.cli.options import ClusterSelector, name_argument, rank_option, where_options
-from neorion.keel.base import Invalid
+from neorion.devservers.cli.options import name_argument, rank_option, where_options
 from neorion.keel.cli import Command
-from neorion.keel.cli.kit import Output
 
 # The most that the API can be asked for.
 _LINES_MAX = 2**63 - 1
 
 
-@click.command("ssh", cls=Command, runs_user_command=True)
+@click.command("ssh", cls=Command, runs_user_command=True, run=".access_impl:ssh_command")
 @name_argument
 @click.option(
     "--shell",
@@ -24,16 +20,12 @@ _LINES_MAX = 2**63 - 1
 )
 @rank_option
 @where_options
-def ssh_command(out: Output, name: str, shell: str, where: ClusterSelector, *, rank: int | None) -> int:
+def ssh_command() -> None:
     """Open a shell in a server.
 
     By SSH if the server lets in one of the keys in ~/.ssh, else through the cluster; the shell is the same. Its exit code
     becomes ours.
     """
-    from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    return run_with_api(out, where, lambda fleet: access_impl.shell(fleet.at_rank(rank), out, name, shell))
 
 
 class ExecCommand(Command):
@@ -59,34 +51,12 @@ def _names_server_alone(command: Command, ctx: click.Context, args: list[str]) -
     return named and not (words and given["command"])
 
 
-class ExecOptions(TypedDict):
-    """Options of `devctl exec`."""
-
-    tty: bool
-    rank: int | None
-    every: bool
-
-
-def check_command(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The words of the user's command, without the dashes before it."""
-    # click leaves the dashes where options may not follow arguments.
-    words = command[1:] if command[0] == "--" else command
-    if words is command and command[0].startswith("-"):
-        raise Invalid(
-            "devservers.option_place",
-            f'"{command[0]}" stands behind the name of the server, where its command begins.',
-            hint="Write -- before the command: devctl exec [OPTIONS] NAME -- COMMAND.",
-        )
-    return words
-
-
-def _check_one_or_all(rank: int | None, *, every: bool) -> None:
-    if every and rank is not None:
-        raise Invalid("devservers.rank", "--rank and --all are given together.", hint="Choose one of them.")
-
-
 @click.command(
-    "exec", cls=ExecCommand, runs_user_command=True, context_settings={"allow_interspersed_args": False}
+    "exec",
+    cls=ExecCommand,
+    runs_user_command=True,
+    context_settings={"allow_interspersed_args": False},
+    run=".ranks_impl:exec_command",
 )
 @name_argument
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
@@ -100,9 +70,7 @@ def _check_one_or_all(rank: int | None, *, every: bool) -> None:
     help="Run it on all ranks of a distributed server at once.",
 )
 @where_options
-def exec_command(
-    out: Output, name: str, command: tuple[str, ...], where: ClusterSelector, **how: Unpack[ExecOptions]
-) -> int:
+def exec_command() -> None:
     """Run a command in a server.
 
     What it reads comes from here, what it writes appears here, and its exit code becomes ours. Options of this command
@@ -111,28 +79,9 @@ def exec_command(
     With --all, each line is marked with its rank, nothing is read, and the exit code is that of the lowest rank that
     failed. torchrun needs no options there: devctl exec NAME --all -- torchrun train.py
     """
-    from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    words = check_command(command)
-    _check_one_or_all(how["rank"], every=how["every"])
-    if how["every"]:
-        if how["tty"]:
-            raise Invalid(
-                "devservers.no_terminal",
-                "One terminal cannot serve all ranks.",
-                hint="Leave out --tty, or name one rank: devctl exec -t NAME --rank 0 -- COMMAND.",
-            )
-        from neorion.devservers.cli.commands import ranks_impl  # noqa: PLC0415 -- as above
-
-        return run_with_api(out, where, lambda fleet: ranks_impl.execute_all(fleet, name, words))
-    rank, tty = how["rank"], how["tty"]
-    return run_with_api(
-        out, where, lambda fleet: access_impl.execute(fleet.at_rank(rank), out, name, words, tty=tty)
-    )
 
 
-@click.command("cp", cls=Command)
+@click.command("cp", cls=Command, run=".ranks_impl:cp_command")
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
 @rank_option
@@ -144,61 +93,29 @@ def exec_command(
     help="Copy to all ranks of a distributed server.",
 )
 @where_options
-def cp_command(
-    out: Output, source: str, target: str, where: ClusterSelector, *, rank: int | None, every: bool
-) -> None:
+def cp_command() -> None:
     """Copy files to a server or from it.
 
     One of SOURCE and TARGET is NAME:PATH, the other a path of this machine. A path without a slash in front is in the
     home. Folders are copied whole. Of what comes from a server, links that lead out of the copy are left out and listed.
     """
-    from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    copy = access_impl.copy_of(source, target)
-    _check_one_or_all(rank, every=every)
-    if every:
-        from neorion.devservers.cli.commands import ranks_impl  # noqa: PLC0415 -- as above
-
-        run_with_api(out, where, lambda fleet: ranks_impl.copy_to_all(fleet, out, copy))
-    else:
-        run_with_api(out, where, lambda fleet: access_impl.copy(fleet.at_rank(rank), out, copy))
 
 
-@click.command("port-forward", cls=Command)
+@click.command("port-forward", cls=Command, run=".access_impl:port_forward_command")
 @name_argument
 @click.argument("ports", metavar="[LOCAL:]PORT...", nargs=-1, required=True)
 @click.option("--address", default="127.0.0.1", metavar="IP", help="Address of this machine to listen on.")
 @rank_option
 @where_options
-def port_forward_command(
-    out: Output, name: str, ports: tuple[str, ...], where: ClusterSelector, *, address: str, rank: int | None
-) -> None:
+def port_forward_command() -> None:
     """Lead ports of this machine to a server.
 
     PORT is a number, or the name of a port of the server. LOCAL 0 takes any free one. The same ports lead to the
     server's next machine when it gets one. Ctrl-C ends it.
     """
-    from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(
-        out, where, lambda fleet: access_impl.forward(fleet.at_rank(rank), out, name, ports, address)
-    )
 
 
-class LogOptions(TypedDict):
-    """Options of `devctl logs`: a part of the log of a server."""
-
-    follow: bool
-    previous: bool
-    tail: int | None
-    since: str | None
-    rank: int | None
-    every: bool
-
-
-@click.command("logs", cls=Command)
+@click.command("logs", cls=Command, run=".ranks_impl:logs_command")
 @name_argument
 @click.option(
     "-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Follow the log until the server ends."
@@ -221,17 +138,5 @@ class LogOptions(TypedDict):
     help="Show the logs of all ranks of a distributed server, each line marked with its rank.",
 )
 @where_options
-def logs_command(out: Output, name: str, where: ClusterSelector, **which: Unpack[LogOptions]) -> None:
+def logs_command() -> None:
     """Show the log of a server."""
-    from neorion.devservers.cli.commands import access_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    request = access_impl.request_of(which)
-    rank = which["rank"]
-    _check_one_or_all(rank, every=which["every"])
-    if which["every"]:
-        from neorion.devservers.cli.commands import ranks_impl  # noqa: PLC0415 -- as above
-
-        run_with_api(out, where, lambda fleet: ranks_impl.logs_of_all(fleet, name, request))
-    else:
-        run_with_api(out, where, lambda fleet: access_impl.logs(fleet.at_rank(rank), name, request))

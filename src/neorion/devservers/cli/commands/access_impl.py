@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import TypedDict
 
 import anyio
 from msgspec import Struct
 
-from neorion.devservers.cli.commands.access import LogOptions
-from neorion.devservers.cli.session import parse_timeout
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import parse_timeout, run_with_api
 from neorion.devservers.cli.terminal import carry, carry_terminal, has_terminal, write_all
 from neorion.devservers.client import (
     DevServerApi,
@@ -37,7 +38,18 @@ _PORT_MAX = 65_535
 _TOLD_MAX = 20
 
 
-async def shell(fleet: DevServerApi, out: Output, name: str, program: str) -> int:
+class LogOptions(TypedDict):
+    """Options of `devctl logs`: a part of the log of a server."""
+
+    follow: bool
+    previous: bool
+    tail: int | None
+    since: str | None
+    rank: int | None
+    every: bool
+
+
+async def open_shell(fleet: DevServerApi, out: Output, name: str, program: str) -> int:
     """By SSH where the server lets one of the user's keys in, else by exec. Input from a pipe is a script either way."""
     way = (
         None if program else find_ssh_login(await fleet.server(name), Path(out.env.get("HOME", "")) / ".ssh")
@@ -172,3 +184,13 @@ def _port(text: str, named: dict[str, int], least: int = 1) -> int:
         f'"{text}" is no port.',
         hint=did_you_mean(text, named) or "Write [LOCAL:]PORT, such as 8888 or 9000:8888.",
     )
+
+
+def ssh_command(out: Output, name: str, shell: str, where: ClusterSelector, *, rank: int | None) -> int:
+    return run_with_api(out, where, lambda fleet: open_shell(fleet.at_rank(rank), out, name, shell))
+
+
+def port_forward_command(
+    out: Output, name: str, ports: tuple[str, ...], where: ClusterSelector, *, address: str, rank: int | None
+) -> None:
+    run_with_api(out, where, lambda fleet: forward(fleet.at_rank(rank), out, name, ports, address))

@@ -2,13 +2,11 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import click
 
-from neorion.devservers.cli.options import ClusterSelector, cluster_options, wait_option
+from neorion.devservers.cli.options import cluster_options, wait_option
 from neorion.keel.cli import App, Command, SuggestingChoice, dry_run_option, yes_option
-from neorion.keel.cli.kit import Output
 
 # These belong to one command and not to all that follow: DEVCTL_IMAGE is about servers.
 _once = partial(click.option, allow_from_autoenv=False)
@@ -17,40 +15,7 @@ _once = partial(click.option, allow_from_autoenv=False)
 timeout_option = _once("--timeout", default="5m", metavar="TIME", help="How long to wait, as in 30s or 10m.")
 
 
-class InstallOptions(TypedDict):
-    """What the options of `devctl install` say."""
-
-    image: str
-    tools_image: str
-    console_image: str
-    ssh: bool
-    efs: str
-    kueue: str
-    force: bool
-    wait: bool
-    timeout: str
-    dry_run: bool
-
-
-class UninstallOptions(TypedDict):
-    """How an installation is taken away."""
-
-    purge: bool
-    timeout: str
-    yes: bool
-    dry_run: bool
-
-
-class RemoveUserOptions(TypedDict):
-    """How a user is removed."""
-
-    with_homes: bool
-    timeout: str
-    yes: bool
-    dry_run: bool
-
-
-@click.command("install", cls=Command)
+@click.command("install", cls=Command, run=".install_impl:install_command")
 @click.argument("overlay", type=SuggestingChoice(["local", "aws"]), default="local", metavar="[OVERLAY]")
 @_once("--image", default="", show_default=False, metavar="IMAGE", help="The operator's image.")
 @_once(
@@ -81,21 +46,15 @@ class RemoveUserOptions(TypedDict):
 @timeout_option
 @dry_run_option
 @cluster_options
-def install_command(
-    out: Output, overlay: str, where: ClusterSelector, **wanted: Unpack[InstallOptions]
-) -> None:
+def install_command() -> None:
     """Install or upgrade development servers in a cluster.
 
     OVERLAY is local (the default; drydock, kind, k3d, minikube) or aws. Everything is tried on the API server before the
     first write. Running it again changes only what differs; servers, homes and flavors are never touched.
     """
-    from neorion.devservers.cli.commands import install_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: install_impl.install(fleet.client, out, overlay, wanted))
 
 
-@click.command("uninstall", cls=Command)
+@click.command("uninstall", cls=Command, run=".install_impl:uninstall_command")
 @_once(
     "--purge", is_flag=True, help="Also the definitions, flavors and storage classes; only without servers."
 )
@@ -103,16 +62,12 @@ def install_command(
 @yes_option
 @dry_run_option
 @cluster_options
-def uninstall_command(out: Output, where: ClusterSelector, **how: Unpack[UninstallOptions]) -> None:
+def uninstall_command() -> None:
     """Take the operator, its rights and the guards away.
 
     Servers go on running, and nobody looks after them until it is installed again. Users' namespaces stay as they are,
     and as long as there is one, so do the guards.
     """
-    from neorion.devservers.cli.commands import install_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: install_impl.uninstall(fleet.client, out, how))
 
 
 admin = App("admin", help="Manage users, sessions and audit logs.")
@@ -128,20 +83,7 @@ admin.add_command(user)
 _user_argument = click.argument("name", metavar="USER")
 
 
-class UserOptions(TypedDict):
-    """The options of `admin user add`."""
-
-    ssh_key: tuple[str, ...]
-    from_file: Path | None
-    group: tuple[str, ...]
-    servers: int
-    cpu: str
-    memory: str
-    gpus: int
-    storage: str
-
-
-@user.command("add")
+@user.command("add", run=".user_impl:add_command")
 @_user_argument
 @_once(
     "--ssh-key",
@@ -169,72 +111,50 @@ class UserOptions(TypedDict):
 @_once("--storage", default="2Ti", metavar="AMOUNT", help="The most storage of all homes.")
 @dry_run_option
 @cluster_options
-def add_command(
-    out: Output, name: str, where: ClusterSelector, *, dry_run: bool, **options: Unpack[UserOptions]
-) -> None:
+def add_command() -> None:
     """Add a user, or change what they may have.
 
     Writes a DevServerUser and waits until the user controller has made the namespace dev-USER, the account user-USER and
     their rights. Keys and groups replace those there; without any, they stay. Quotas not given get their defaults.
     """
-    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: user_impl.add(fleet.client, out, name, options, dry_run=dry_run))
 
 
-@user.command("refresh")
+@user.command("refresh", run=".user_impl:refresh_command")
 @click.argument("names", nargs=-1, metavar="[USER]...")
 @dry_run_option
 @cluster_options
-def refresh_command(out: Output, names: tuple[str, ...], where: ClusterSelector, *, dry_run: bool) -> None:
+def refresh_command() -> None:
     """Make DevServerUsers of users from before there were any.
 
     All users, if none is named. Each keeps the quota they were given. Kinds of GPUs that the cluster gets later are added
     to quotas by the user controller itself.
     """
-    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: user_impl.refresh(fleet.client, out, names, dry_run=dry_run))
 
 
-@user.command("suspend")
+@user.command("suspend", run=".user_impl:suspend_command")
 @_user_argument
 @cluster_options
-def suspend_command(out: Output, name: str, where: ClusterSelector) -> None:
+def suspend_command() -> None:
     """Take a user's rights away for now.
 
     Their sessions end and their tokens are worthless. Servers, homes and volumes stay.
     """
-    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: user_impl.suspend(fleet.client, out, name, suspended=True))
 
 
-@user.command("resume")
+@user.command("resume", run=".user_impl:resume_command")
 @_user_argument
 @cluster_options
-def resume_command(out: Output, name: str, where: ClusterSelector) -> None:
+def resume_command() -> None:
     """Give a suspended user their rights again."""
-    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: user_impl.suspend(fleet.client, out, name, suspended=False))
 
 
-@user.command("list")
+@user.command("list", run=".user_impl:list_command")
 @cluster_options
-def list_command(out: Output, where: ClusterSelector) -> None:
+def list_command() -> None:
     """List the users there are."""
-    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: user_impl.listed(fleet.client, out))
 
 
-@user.command("kubeconfig")
+@user.command("kubeconfig", run=".user_impl:kubeconfig_command")
 @_user_argument
 @_once("--time", default="1h", metavar="TIME", help="How long it is good for; an hour at most.")
 @_once(
@@ -244,39 +164,26 @@ def list_command(out: Output, where: ClusterSelector) -> None:
     help="Keep the token there, and only its place in the kubeconfig.",
 )
 @cluster_options
-def kubeconfig_command(
-    out: Output, name: str, where: ClusterSelector, *, time: str, token_file: Path | None
-) -> None:
+def kubeconfig_command() -> None:
     """Print a kubeconfig for a user.
 
     It reaches their namespace and nothing else, and only for a while. With --token-file, run it again before that is
     over: programs read the file anew.
     """
-    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import parse_timeout, run_with_api  # noqa: PLC0415 -- as above
-
-    life = parse_timeout(time)
-    run_with_api(
-        out, where, lambda fleet: user_impl.give_kubeconfig(fleet.client, out, name, life, token_file)
-    )
 
 
-@user.command("remove")
+@user.command("remove", run=".user_impl:remove_command")
 @_user_argument
 @_once("--with-homes", is_flag=True, help="Also their servers, homes and other volumes, which is for ever.")
 @timeout_option
 @yes_option
 @dry_run_option
 @cluster_options
-def remove_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[RemoveUserOptions]) -> None:
+def remove_command() -> None:
     """Take a user's namespace back.
 
     Refused while there are servers, homes or other volumes in it, unless --with-homes.
     """
-    from neorion.devservers.cli.commands import user_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: user_impl.remove(fleet.client, out, name, how))
 
 
 _files_argument = click.argument(
@@ -284,21 +191,18 @@ _files_argument = click.argument(
 )
 
 
-@audit.command("verify")
+@audit.command("verify", run=".audit_impl:verify_command")
 @_files_argument
-def verify_command(out: Output, files: tuple[Path, ...]) -> int:
+def verify_command() -> None:
     """Check audit logs for lines that were edited, dropped or moved.
 
     The exit code is 1 if there is one. Give all files of a log that was rotated, or the folder that holds them: they have to
     continue each other. A log that was cut off at its end is whole in itself: compare the number and the hash of its last
     record with those of an earlier run.
     """
-    from neorion.devservers.cli.audit import verify  # noqa: PLC0415 -- the help does not need it
-
-    return verify(out, files)
 
 
-@audit.command("search")
+@audit.command("search", run=".audit_impl:search_command")
 @_files_argument
 @_once("--user", "of_user", default="", show_default=False, metavar="USER", help="Only of this user.")
 @_once("--server", default="", show_default=False, metavar="SERVER", help="Only of servers of this name.")
@@ -307,8 +211,5 @@ def verify_command(out: Output, files: tuple[Path, ...]) -> int:
     "--event", default="", show_default=False, metavar="EVENT", help="Only these, such as login or refused."
 )
 @_once("--connection", default="", show_default=False, metavar="ID", help="Only of this connection.")
-def search_command(out: Output, files: tuple[Path, ...], of_user: str, **fields: str) -> None:
+def search_command() -> None:
     """Search audit logs for records."""
-    from neorion.devservers.cli.audit import search  # noqa: PLC0415 -- the help does not need it
-
-    search(out, files, {"user": of_user, **fields})

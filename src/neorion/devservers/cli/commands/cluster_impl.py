@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from neorion.devservers.cli.flavor_table import FLAVORS, FlavorRecord
 from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.cli.tables import phase
 from neorion.devservers.client import DevServerApi, resolve_context, user_name
 from neorion.keel.base import Denied, Error, Finding, NotFound, Severity
@@ -223,3 +224,19 @@ async def _needed(fleet: DevServerApi, words: str, right: ResourceAttributes) ->
 async def _may(fleet: DevServerApi, right: ResourceAttributes) -> bool:
     asked = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(right))
     return (await fleet.client.create(_REVIEW, asked)).status.allowed
+
+
+def flavors_command(out: Output, where: ClusterSelector, *, aws: bool) -> None:
+    run_with_api(out, where, lambda fleet: flavors(fleet, out, "aws" if aws else ""))
+
+
+def status_command(out: Output, where: ClusterSelector) -> None:
+    run_with_api(out, where, lambda fleet: status(fleet, out))
+
+
+def info_command(out: Output, where: ClusterSelector) -> None:
+    info(out, where, click.get_current_context())
+
+
+def test_command(out: Output, where: ClusterSelector) -> int:
+    return run_with_api(out, where, lambda fleet: check(fleet, out))

@@ -8,6 +8,10 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from neorion.devservers.cli.humanize import TONES
+from neorion.devservers.cli.options import (
+    ClusterSelector,
+)
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.cli.tables import phase
 from neorion.devservers.client import DevServerApi
 from neorion.devservers.decide import accrued, rate
@@ -134,7 +138,7 @@ def check_alone(name: str) -> None:
         )
 
 
-async def by_user(fleet: DevServerApi, out: Output) -> None:
+async def cost_by_user(fleet: DevServerApi, out: Output) -> None:
     records = bills(await fleet.list_all(), fleet.now())
     out.show(records, USER_COSTS)
     if len(records) > 1 and out.shared.output in {Format.TABLE, Format.WIDE}:
@@ -160,3 +164,11 @@ def together(records: Iterable[Money]) -> str:
 
 def _hours(seconds: int) -> str:
     return f"{seconds / 3600:.1f}"
+
+
+def cost_command(out: Output, name: str, where: ClusterSelector, *, by_user: bool) -> None:
+    if by_user:
+        check_alone(name)
+        run_with_api(out, where, lambda fleet: cost_by_user(fleet, out))
+    else:
+        run_with_api(out, where, lambda fleet: cost(fleet, out, name))

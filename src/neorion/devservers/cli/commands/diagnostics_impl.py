@@ -6,12 +6,16 @@ from msgspec import Struct
 
 from neorion.devservers.cli.commands.cost_impl import CostRecord
 from neorion.devservers.cli.humanize import TONES, ago, moment
+from neorion.devservers.cli.options import (
+    ClusterSelector,
+)
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.cli.tables import ServerRecord
 from neorion.devservers.client import DevServerApi, Diagnosis, event_time, steps, stop_conditions
 from neorion.devservers.client.aws_facts import read_aws_facts
 from neorion.devservers.decide.aws_installation import check_aws
 from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
-from neorion.keel.base import Finding, Instant, Severity
+from neorion.keel.base import Finding, Instant, Invalid, Severity
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
 from neorion.keel.kube.core import Event
 
@@ -190,3 +194,23 @@ async def events(fleet: DevServerApi, out: Output, name: str) -> None:
 
 def _used(server: ServerRecord, now: Instant) -> str:
     return f"{ago(now, server.last_used)}: {server.used_by}" if server.last_used else "not known"
+
+
+def describe_command(out: Output, name: str, where: ClusterSelector) -> None:
+    run_with_api(out, where, lambda fleet: describe(fleet, out, name))
+
+
+def doctor_command(out: Output, names: tuple[str, ...], where: ClusterSelector, *, aws: bool) -> int:
+    if aws and names:
+        raise Invalid(
+            "devservers.doctor_of_what",
+            "--aws checks the whole installation, not one server.",
+            hint=f"Run devctl doctor --aws, or devctl doctor {names[0]}.",
+        )
+    if aws:
+        return run_with_api(out, where, lambda fleet: doctor_aws(fleet, out))
+    return run_with_api(out, where, lambda fleet: doctor(fleet, out, names))
+
+
+def events_command(out: Output, name: str, where: ClusterSelector) -> None:
+    run_with_api(out, where, lambda fleet: events(fleet, out, name))

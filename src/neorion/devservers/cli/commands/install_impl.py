@@ -1,6 +1,6 @@
 """What `devctl install` and `uninstall` do."""
 
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 from neorion.devservers.adapters.install import (
     ChangeType,
@@ -10,8 +10,8 @@ from neorion.devservers.adapters.install import (
     PlannedChange,
     bundle,
 )
-from neorion.devservers.cli.commands.admin import InstallOptions, UninstallOptions
-from neorion.devservers.cli.session import parse_timeout
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import parse_timeout, run_with_api
 from neorion.keel.cli.kit import Column, Output, Table, Tone, confirm
 from neorion.keel.kube import ObjectKey
 from neorion.keel.kube.client import Client
@@ -38,6 +38,30 @@ STEPS: Final[Table[PlannedChange]] = Table(
     name=lambda one: f"{one.kind.lower()}/{one.name}",
     empty="There is nothing to do.",
 )
+
+
+class InstallOptions(TypedDict):
+    """What the options of `devctl install` say."""
+
+    image: str
+    tools_image: str
+    console_image: str
+    ssh: bool
+    efs: str
+    kueue: str
+    force: bool
+    wait: bool
+    timeout: str
+    dry_run: bool
+
+
+class UninstallOptions(TypedDict):
+    """How an installation is taken away."""
+
+    purge: bool
+    timeout: str
+    yes: bool
+    dry_run: bool
 
 
 async def install(client: Client, out: Output, overlay: str, wanted: InstallOptions) -> None:
@@ -89,3 +113,13 @@ def _tell_of(users: list[str], out: Output) -> None:
 
 def news(steps: tuple[PlannedChange, ...]) -> list[PlannedChange]:
     return [step for step in steps if step.outcome is not ChangeType.UNCHANGED]
+
+
+def install_command(
+    out: Output, overlay: str, where: ClusterSelector, **wanted: Unpack[InstallOptions]
+) -> None:
+    run_with_api(out, where, lambda fleet: install(fleet.client, out, overlay, wanted))
+
+
+def uninstall_command(out: Output, where: ClusterSelector, **how: Unpack[UninstallOptions]) -> None:
+    run_with_api(out, where, lambda fleet: uninstall(fleet.client, out, how))

@@ -1,11 +1,12 @@
 """JupyterLab inside a server, behind a token and a port of this machine."""
 
 import webbrowser
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import anyio
 
-from neorion.devservers.cli.commands.jupyter import JupyterOptions
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.client import DevServerApi, exec_run, port_forward
 from neorion.keel.base import NotFound, Terminal
 from neorion.keel.cli.kit import Output
@@ -31,6 +32,15 @@ if ! listens; then
 fi
 cat "$folder/jupyter-token"
 """
+
+
+class JupyterOptions(TypedDict):
+    """Options of `devctl jupyter`."""
+
+    port: int
+    local: int
+    browser: bool
+    rank: int | None
 
 
 async def jupyter(fleet: DevServerApi, out: Output, name: str, how: JupyterOptions) -> None:
@@ -61,3 +71,7 @@ async def _start(fleet: DevServerApi, name: str, port: int) -> str:
             hint=f"Read its log: devctl exec {name} -- cat .devserver/jupyter.log.",
         )
     return done.stdout.decode().strip()
+
+
+def jupyter_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[JupyterOptions]) -> None:
+    run_with_api(out, where, lambda fleet: jupyter(fleet.at_rank(how["rank"]), out, name, how))

@@ -1,5 +1,7 @@
 """What `devctl list` does. Apart from the other views: nobody waits for what a list does not need."""
 
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.cli.tables import ServerRecord, servers_table
 from neorion.devservers.client import DevServerApi
 from neorion.devservers.client.api import map_errors
@@ -8,12 +10,12 @@ from neorion.keel.cli.kit import Output, Table
 from neorion.keel.kube import Added, Bookmark, Deleted, Modified, UndecodableObject
 
 
-async def found(fleet: DevServerApi) -> tuple[list[ServerRecord], Table[ServerRecord]]:
+async def list_servers(fleet: DevServerApi) -> tuple[list[ServerRecord], Table[ServerRecord]]:
     """What there is, and how it is shown."""
     return [ServerRecord.of(one) for one in await fleet.servers()], servers_table(fleet.clock.now())
 
 
-async def watch(fleet: DevServerApi, out: Output) -> None:
+async def watch_servers(fleet: DevServerApi, out: Output) -> None:
     """One line for each change, until the user or the server ends it."""
     with map_errors(fleet.namespace):
         await _follow(fleet, out)
@@ -32,3 +34,12 @@ async def _follow(fleet: DevServerApi, out: Output) -> None:
                     raise error
                 case Bookmark():
                     pass
+
+
+def list_command(out: Output, where: ClusterSelector, *, watch: bool) -> None:
+    with out.waiting("asking the cluster"):
+        found = None if watch else run_with_api(out, where, list_servers)
+    if found is None:
+        run_with_api(out, where, lambda fleet: watch_servers(fleet, out))
+    else:
+        out.show(*found)

@@ -8,12 +8,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from neorion.devservers.cli.humanize import TONES, ago, until
+from neorion.devservers.cli.options import (
+    ClusterSelector,
+)
+from neorion.devservers.cli.session import parse_timeout, run_with_api
 from neorion.devservers.cli.tables import ServerRecord
 from neorion.devservers.client import DevServerApi, exec_run
 from neorion.devservers.decide import SERVER_LABEL
 from neorion.devservers.model import Phase, Rank
 from neorion.devservers.model.kube_types import DevServerObject
-from neorion.keel.base import Denied, Duration, Error, Instant, NotFound, Quantity, Retry
+from neorion.keel.base import Denied, Duration, Error, Instant, Invalid, NotFound, Quantity, Retry
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table
 from neorion.keel.cli.kit.table import table_lines
@@ -27,6 +31,10 @@ _ASK_GPUS = (
     "--query-gpu=utilization.gpu,memory.used,memory.total",
     "--format=csv,noheader,nounits",
 )
+
+
+# A look asks the API server and every server with a GPU.
+_PAUSE_MIN = Duration.of(seconds=1)
 
 
 class ContainerUsage(KubeStruct, frozen=True):
@@ -179,3 +187,14 @@ def _show(out: Output, readings: Sequence[UsageRecord], now: Instant, *, again: 
     # On a terminal the table stays in its place; elsewhere one follows the other.
     place = "\x1b[H\x1b[J" if is_live(out.out.stream, out.env) else ""
     out.text(place + "".join(f"{line}\n" for line in [f"{now}", *lines]))
+
+
+def monitor_command(
+    out: Output, names: tuple[str, ...], where: ClusterSelector, *, every: str, once: bool
+) -> None:
+    pause = None if once else parse_timeout(every)
+    if pause is not None and pause < _PAUSE_MIN:
+        raise Invalid(
+            "devservers.every", f"{every} is too short a pause.", hint="Wait 1s or more; or say --once."
+        )
+    run_with_api(out, where, lambda fleet: monitor(fleet, out, names, pause))

@@ -2,12 +2,11 @@
 
 import click
 
-from neorion.devservers.cli.options import ClusterSelector, name_argument, where_options
+from neorion.devservers.cli.options import name_argument, where_options
 from neorion.keel.cli import Command
-from neorion.keel.cli.kit import Output
 
 
-@click.command("open", cls=Command)
+@click.command("open", cls=Command, run=".open_impl:open_command")
 @name_argument
 @click.option(
     "--editor",
@@ -20,14 +19,8 @@ from neorion.keel.cli.kit import Output
     "--print", "show", is_flag=True, allow_from_autoenv=False, help="Print the address and open nothing."
 )
 @where_options
-def open_command(
-    out: Output, name: str, where: ClusterSelector, *, editor: str, path: str, show: bool
-) -> None:
+def open_command() -> None:
     """Open a server in an editor of this machine.
 
     The editor connects by SSH, to the host that devctl ssh-config prints for the server.
     """
-    from neorion.devservers.cli.commands import open_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: open_impl.open_server(fleet, out, name, (editor, path), show=show))

@@ -8,6 +8,8 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.client import DevServerApi
 from neorion.keel.base import Conflict, Invalid
 from neorion.keel.cli import Format
@@ -75,3 +77,9 @@ async def open_server(
         out.show_one(EditorAddress(name, editor, host, url), _TABLE)
     if not show and not webbrowser.open(url):
         out.warn(f"Nothing opens such addresses here. The host {host} is in: devctl ssh-config")
+
+
+def open_command(
+    out: Output, name: str, where: ClusterSelector, *, editor: str, path: str, show: bool
+) -> None:
+    run_with_api(out, where, lambda fleet: open_server(fleet, out, name, (editor, path), show=show))

@@ -2,12 +2,11 @@
 
 import click
 
-from neorion.devservers.cli.options import ClusterSelector, where_options
+from neorion.devservers.cli.options import where_options
 from neorion.keel.cli import Command
-from neorion.keel.cli.kit import Output
 
 
-@click.command("queue", cls=Command)
+@click.command("queue", cls=Command, run=".queue_impl:queue_command")
 @click.option(
     "-A",
     "--all-namespaces",
@@ -17,12 +16,8 @@ from neorion.keel.cli.kit import Output
     help="Show the servers of all users, which needs the right to list them.",
 )
 @where_options
-def queue_command(out: Output, where: ClusterSelector, *, everywhere: bool) -> None:
+def queue_command() -> None:
     """List the servers that wait for quota.
 
     PLACE counts all that wait for the same quota, in every namespace.
     """
-    from neorion.devservers.cli.commands import queue_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: queue_impl.queue(fleet, out, everywhere=everywhere))

@@ -3,6 +3,8 @@
 from msgspec import Struct
 
 from neorion.devservers.cli.humanize import ago, moment
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.client import DevServerApi
 from neorion.devservers.model import ConditionType, Phase
 from neorion.devservers.model.kube_types import DevServerObject
@@ -70,3 +72,7 @@ async def queue(fleet: DevServerApi, out: Output, *, everywhere: bool) -> None:
     waiting = [QueuedRecord.of(one) for one in servers if one.status.phase is Phase.QUEUED]
     waiting.sort(key=lambda one: (one.cluster_queue, one.place or 0, one.namespace, one.name))
     out.show(waiting, queue_table(fleet.clock.now()))
+
+
+def queue_command(out: Output, where: ClusterSelector, *, everywhere: bool) -> None:
+    run_with_api(out, where, lambda fleet: queue(fleet, out, everywhere=everywhere))

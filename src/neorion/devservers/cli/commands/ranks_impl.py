@@ -2,10 +2,22 @@
 
 import os
 import sys
+from typing import TypedDict, Unpack
 
 import anyio
 
-from neorion.devservers.cli.commands.access_impl import CopyRequest, check_command_given
+from neorion.devservers.cli.commands.access_impl import (
+    CopyRequest,
+    LogOptions,
+    check_command_given,
+    copy,
+    copy_of,
+    execute,
+    logs,
+    request_of,
+)
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.cli.terminal import write_all
 from neorion.devservers.client import DevServerApi, container, copy_to, exec_stream, pod_logs
 from neorion.keel.base import Error, Invalid
@@ -14,6 +26,14 @@ from neorion.keel.cli.kit import Output
 from neorion.keel.cli.kit.terminal import printable
 from neorion.keel.kube import PodLogOptions
 from neorion.keel.kube.streams import ContainerRef, OutputStream
+
+
+class ExecOptions(TypedDict):
+    """Options of `devctl exec`."""
+
+    tty: bool
+    rank: int | None
+    every: bool
 
 
 class MarkedLines:
@@ -120,3 +140,59 @@ async def _run_marked(
     finally:
         for one in lines.values():
             await one.close()
+
+
+def exec_command(
+    out: Output, name: str, command: tuple[str, ...], where: ClusterSelector, **how: Unpack[ExecOptions]
+) -> int:
+    words = check_command(command)
+    _check_one_or_all(how["rank"], every=how["every"])
+    if how["every"]:
+        if how["tty"]:
+            raise Invalid(
+                "devservers.no_terminal",
+                "One terminal cannot serve all ranks.",
+                hint="Leave out --tty, or name one rank: devctl exec -t NAME --rank 0 -- COMMAND.",
+            )
+        return run_with_api(out, where, lambda fleet: execute_all(fleet, name, words))
+    rank, tty = how["rank"], how["tty"]
+    return run_with_api(out, where, lambda fleet: execute(fleet.at_rank(rank), out, name, words, tty=tty))
+
+
+def cp_command(
+    out: Output, source: str, target: str, where: ClusterSelector, *, rank: int | None, every: bool
+) -> None:
+    request = copy_of(source, target)
+    _check_one_or_all(rank, every=every)
+    if every:
+        run_with_api(out, where, lambda fleet: copy_to_all(fleet, out, request))
+    else:
+        run_with_api(out, where, lambda fleet: copy(fleet.at_rank(rank), out, request))
+
+
+def logs_command(out: Output, name: str, where: ClusterSelector, **which: Unpack[LogOptions]) -> None:
+    request = request_of(which)
+    rank = which["rank"]
+    _check_one_or_all(rank, every=which["every"])
+    if which["every"]:
+        run_with_api(out, where, lambda fleet: logs_of_all(fleet, name, request))
+    else:
+        run_with_api(out, where, lambda fleet: logs(fleet.at_rank(rank), name, request))
+
+
+def check_command(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of the user's command, without the dashes before it."""
+    # click leaves the dashes where options may not follow arguments.
+    words = command[1:] if command[0] == "--" else command
+    if words is command and command[0].startswith("-"):
+        raise Invalid(
+            "devservers.option_place",
+            f'"{command[0]}" stands behind the name of the server, where its command begins.',
+            hint="Write -- before the command: devctl exec [OPTIONS] NAME -- COMMAND.",
+        )
+    return words
+
+
+def _check_one_or_all(rank: int | None, *, every: bool) -> None:
+    if every and rank is not None:
+        raise Invalid("devservers.rank", "--rank and --all are given together.", hint="Choose one of them.")

@@ -2,12 +2,10 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import click
 
 from neorion.devservers.cli.options import (
-    ClusterSelector,
     flavor_argument,
     flavor_option,
     name_argument,
@@ -16,50 +14,14 @@ from neorion.devservers.cli.options import (
     wait_option,
     where_options,
 )
-from neorion.keel.cli import Command, Format, dry_run_option, yes_option
-from neorion.keel.cli.kit import Output
+from neorion.keel.cli import Command, dry_run_option, yes_option
 
 _RANKS_MAX = 4096
 # These belong to one command and not to all that follow.
 _option_without_env = partial(click.option, allow_from_autoenv=False)
 
 
-class CreateOptions(TypedDict):
-    """What the options of `devctl create` say."""
-
-    flavor: str
-    image: str
-    home_size: str
-    time: str
-    shared_volume: str
-    ssh_key: tuple[Path, ...]
-    distributed: bool
-    replicas: int | None
-    nproc_per_node: int | None
-    min_replicas: int | None
-    backend: str
-    shared_home: bool
-    wait: bool
-    timeout: str
-    dry_run: bool
-
-
-class ChangeOptions(TypedDict):
-    """How a server is stopped, changed or deleted."""
-
-    wait: bool
-    timeout: str
-    yes: bool
-    dry_run: bool
-
-
-def _announce(out: Output, sentence: str) -> None:
-    """Said before anything is loaded: whoever waits sees at once that something happens. Programs do not look on."""
-    if out.shared.output is Format.TABLE:
-        out.say(sentence)
-
-
-@click.command("create", cls=Command)
+@click.command("create", cls=Command, run=".server_impl:create_command", starting="Asking for {name} ...")
 @name_argument
 @flavor_argument
 @flavor_option(default="", show_default=False, help="The kind of machine; the cluster's default if none.")
@@ -127,24 +89,15 @@ def _announce(out: Output, sentence: str) -> None:
 @timeout_option
 @dry_run_option
 @where_options
-def create_command(
-    out: Output, name: str, short: str, where: ClusterSelector, **asked: Unpack[CreateOptions]
-) -> None:
+def create_command() -> None:
     """Make a server.
 
     Its home outlives it: a server of the same name gets the same home again. Ctrl-C while waiting leaves the server
     to go on by itself.
     """
-    if asked["wait"]:
-        _announce(out, f"Asking for {name} ...")
-    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    wish = server_impl.create_request(name, short, asked)
-    run_with_api(out, where, lambda fleet: server_impl.create(fleet, out, wish, asked))
 
 
-@click.command("start", cls=Command)
+@click.command("start", cls=Command, run=".server_impl:start_command", starting="Starting {name} ...")
 @name_argument
 @_option_without_env(
     "--time",
@@ -156,57 +109,38 @@ def create_command(
 @wait_option
 @timeout_option
 @where_options
-def start_command(
-    out: Output, name: str, time: str, where: ClusterSelector, *, wait: bool, timeout: str
-) -> None:
+def start_command() -> None:
     """Start a server that was stopped."""
-    if wait:
-        _announce(out, f"Starting {name} ...")
-    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: server_impl.start(fleet, out, name, time, timeout if wait else ""))
 
 
-@click.command("stop", cls=Command)
+@click.command("stop", cls=Command, run=".server_impl:stop_command")
 @name_argument
 @wait_option
 @timeout_option
 @yes_option
 @dry_run_option
 @where_options
-def stop_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[ChangeOptions]) -> None:
+def stop_command() -> None:
     """Stop a server; its home is kept.
 
     What runs in it ends.
     """
-    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: server_impl.stop(fleet, out, name, how))
 
 
-@click.command("extend", cls=Command)
+@click.command("extend", cls=Command, run=".server_impl:extend_command")
 @name_argument
 @_option_without_env("--time", required=True, metavar="TIME", help="How much longer, as in 30m, 2h30m or 1d.")
 @_option_without_env("--shorten", is_flag=True, help="Count from now, even if it then ends sooner.")
 @dry_run_option
 @where_options
-def extend_command(
-    out: Output, name: str, time: str, where: ClusterSelector, *, shorten: bool, dry_run: bool
-) -> None:
+def extend_command() -> None:
     """Give a server more time.
 
     Counts from the end it has, so that it never ends sooner.
     """
-    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    asked = server_impl.ExtendOptions(time, shorten, dry_run)
-    run_with_api(out, where, lambda fleet: server_impl.extend(fleet, out, name, asked))
 
 
-@click.command("update", cls=Command)
+@click.command("update", cls=Command, run=".server_impl:update_command")
 @name_argument
 @flavor_option(required=True, allow_from_autoenv=False, help="The kind of machine it shall have.")
 @wait_option
@@ -214,35 +148,23 @@ def extend_command(
 @yes_option
 @dry_run_option
 @where_options
-def update_command(
-    out: Output, name: str, flavor: str, where: ClusterSelector, **how: Unpack[ChangeOptions]
-) -> None:
+def update_command() -> None:
     """Change the flavor of a server; its volumes stay.
 
     CPU and memory change under the running server where the cluster can do that. Where it cannot, the server restarts,
     which is said and asked first. A change for which there is no room is taken back after ten minutes.
     """
-    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: server_impl.update(fleet, out, name, flavor, how))
 
 
-@click.command("delete", cls=Command)
+@click.command("delete", cls=Command, run=".server_impl:delete_command")
 @some_names_argument(metavar="NAME...", required=True)
 @wait_option
 @timeout_option
 @yes_option
 @dry_run_option
 @where_options
-def delete_command(
-    out: Output, names: tuple[str, ...], where: ClusterSelector, **how: Unpack[ChangeOptions]
-) -> None:
+def delete_command() -> None:
     """Delete servers; their homes are kept for a while.
 
     A server of the same name takes the home over while it is kept.
     """
-    from neorion.devservers.cli.commands import server_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run_with_api(out, where, lambda fleet: server_impl.delete(fleet, out, names, how))

@@ -1,11 +1,16 @@
 """What the commands that change servers do."""
 
+from pathlib import Path
+from typing import TypedDict, Unpack
+
 from msgspec import Struct
 
-from neorion.devservers.cli.commands.server import ChangeOptions, CreateOptions
 from neorion.devservers.cli.humanize import clock_text
+from neorion.devservers.cli.options import (
+    ClusterSelector,
+)
 from neorion.devservers.cli.progress import ProgressPrinter
-from neorion.devservers.cli.session import parse_timeout
+from neorion.devservers.cli.session import parse_timeout, run_with_api
 from neorion.devservers.cli.tables import ServerRecord, servers_table
 from neorion.devservers.client import (
     CreateRequest,
@@ -23,6 +28,35 @@ from neorion.keel.base import Invalid
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Output, confirm
 from neorion.keel.cli.kit.serialize import as_json, as_yaml, plain
+
+
+class CreateOptions(TypedDict):
+    """What the options of `devctl create` say."""
+
+    flavor: str
+    image: str
+    home_size: str
+    time: str
+    shared_volume: str
+    ssh_key: tuple[Path, ...]
+    distributed: bool
+    replicas: int | None
+    nproc_per_node: int | None
+    min_replicas: int | None
+    backend: str
+    shared_home: bool
+    wait: bool
+    timeout: str
+    dry_run: bool
+
+
+class ChangeOptions(TypedDict):
+    """How a server is stopped, changed or deleted."""
+
+    wait: bool
+    timeout: str
+    yes: bool
+    dry_run: bool
 
 
 class ExtendOptions(Struct, frozen=True):
@@ -92,7 +126,7 @@ async def create(fleet: DevServerApi, out: Output, wish: CreateRequest, asked: C
             + (f" Take {instead}." if instead else "")
         )
     begun = fleet.clock.now()
-    server = await fleet.create(wish)
+    server = await fleet.create(wish, flavor)
     out.say(f"{wish.name} is being made on {server.spec.flavor}.")
     if asked["wait"]:
         server = await wait_ready(fleet, wish.name, ProgressPrinter(out, fleet.clock), span)
@@ -191,3 +225,39 @@ def _show_manifest(out: Output, manifest: dict[str, object]) -> None:
         out.text(as_json(plain(manifest)))
     else:
         out.text(as_yaml(plain(manifest)))
+
+
+def create_command(
+    out: Output, name: str, short: str, where: ClusterSelector, **asked: Unpack[CreateOptions]
+) -> None:
+    wish = create_request(name, short, asked)
+    run_with_api(out, where, lambda fleet: create(fleet, out, wish, asked))
+
+
+def start_command(
+    out: Output, name: str, time: str, where: ClusterSelector, *, wait: bool, timeout: str
+) -> None:
+    run_with_api(out, where, lambda fleet: start(fleet, out, name, time, timeout if wait else ""))
+
+
+def stop_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[ChangeOptions]) -> None:
+    run_with_api(out, where, lambda fleet: stop(fleet, out, name, how))
+
+
+def extend_command(
+    out: Output, name: str, time: str, where: ClusterSelector, *, shorten: bool, dry_run: bool
+) -> None:
+    asked = ExtendOptions(time, shorten, dry_run)
+    run_with_api(out, where, lambda fleet: extend(fleet, out, name, asked))
+
+
+def update_command(
+    out: Output, name: str, flavor: str, where: ClusterSelector, **how: Unpack[ChangeOptions]
+) -> None:
+    run_with_api(out, where, lambda fleet: update(fleet, out, name, flavor, how))
+
+
+def delete_command(
+    out: Output, names: tuple[str, ...], where: ClusterSelector, **how: Unpack[ChangeOptions]
+) -> None:
+    run_with_api(out, where, lambda fleet: delete(fleet, out, names, how))

@@ -11,6 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from neorion.devservers.cli.humanize import age, moment
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.decide.recording import parts
 from neorion.devservers.model.kube_types import SESSIONS, DevServerSession
 from neorion.devservers.model.session import SESSION_USER_LABEL
@@ -212,3 +214,29 @@ async def _sessions(client: Client, user: str) -> list[DevServerSession]:
             "This cluster has no SSH bastion that shows its sessions.",
             hint="Install or upgrade it with devctl install.",
         ) from None
+
+
+def list_command(out: Output, where: ClusterSelector, *, of_user: str) -> None:
+    run_with_api(out, where, lambda fleet: show_all(fleet.client, out, of_user))
+
+
+def watch_command(out: Output, where: ClusterSelector, *, of_user: str) -> None:
+    run_with_api(out, where, lambda fleet: watch(fleet.client, out, of_user))
+
+
+def kill_command(
+    out: Output, names: tuple[str, ...], where: ClusterSelector, *, of_user: str, yes: bool, dry_run: bool
+) -> None:
+    request = KillRequest(names, of_user, yes, dry_run)
+    run_with_api(out, where, lambda fleet: kill(fleet.client, out, request))
+
+
+def replay_command(
+    out: Output, recording: str, where: ClusterSelector, *, speed: float, max_pause: float
+) -> None:
+    pace = Pace(speed, max_pause)
+    local = recording_file(recording)
+    if local is not None:
+        play_file(local, pace)
+    else:
+        run_with_api(out, where, lambda fleet: replay(fleet.client, recording, pace))

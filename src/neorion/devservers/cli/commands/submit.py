@@ -1,35 +1,19 @@
 """`devctl submit`."""
 
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import click
 
-from neorion.devservers.cli.options import ClusterSelector, flavor_option, timeout_option, where_options
+from neorion.devservers.cli.options import flavor_option, timeout_option, where_options
 from neorion.keel.cli import Command, dry_run_option
-from neorion.keel.cli.kit import Output
-
-
-class SubmitOptions(TypedDict):
-    """Options of `devctl submit`."""
-
-    name: str
-    flavor: str
-    image: str
-    home_size: str
-    time: str
-    shared_volume: str
-    replicas: int
-    nproc_per_node: int | None
-    backend: str
-    log: Path | None
-    keep: bool
-    timeout: str
-    dry_run: bool
 
 
 @click.command(
-    "submit", cls=Command, runs_user_command=True, context_settings={"allow_interspersed_args": True}
+    "submit",
+    cls=Command,
+    runs_user_command=True,
+    context_settings={"allow_interspersed_args": True},
+    run=".submit_impl:submit_command",
 )
 @click.argument("script", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="SCRIPT")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENT...]")
@@ -79,21 +63,10 @@ class SubmitOptions(TypedDict):
 @timeout_option
 @dry_run_option
 @where_options
-def submit_command(
-    out: Output,
-    script: Path,
-    arguments: tuple[str, ...],
-    where: ClusterSelector,
-    **how: Unpack[SubmitOptions],
-) -> int:
+def submit_command() -> None:
     """Run a script on new machines and give them back.
 
     A .py file runs under torchrun on all machines, a .sh file under sh. The output appears here, each line marked with its
     rank, and in the log file. The exit code is that of the lowest rank that failed. The machines are given back when the
     script ends, also after Ctrl-C.
     """
-    from neorion.devservers.cli.commands import submit_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.devservers.cli.session import run_with_api  # noqa: PLC0415 -- as above
-
-    run = submit_impl.run_of(script, arguments, how)
-    return run_with_api(out, where, lambda fleet: submit_impl.submit(fleet, out, run, how))

@@ -3,15 +3,15 @@
 import re
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import anyio
 from msgspec import Struct
 
 from neorion.devservers.cli.commands.ranks_impl import every_rank, execute_all
-from neorion.devservers.cli.commands.submit import SubmitOptions
+from neorion.devservers.cli.options import ClusterSelector
 from neorion.devservers.cli.progress import ProgressPrinter
-from neorion.devservers.cli.session import parse_timeout
+from neorion.devservers.cli.session import parse_timeout, run_with_api
 from neorion.devservers.client import CreateRequest, DevServerApi, DistributedRequest, copy_to, wait_ready
 from neorion.devservers.model.field_types import DISTRIBUTED_NAME_MAX
 from neorion.devservers.model.kube_types import DEVSERVERS
@@ -30,6 +30,24 @@ exit "$(cat code)"
 # How long the cluster gets to take the deletion after Ctrl-C.
 _DELETE_S: Final = 15.0
 _SUFFIX: Final = 5
+
+
+class SubmitOptions(TypedDict):
+    """Options of `devctl submit`."""
+
+    name: str
+    flavor: str
+    image: str
+    home_size: str
+    time: str
+    shared_volume: str
+    replicas: int
+    nproc_per_node: int | None
+    backend: str
+    log: Path | None
+    keep: bool
+    timeout: str
+    dry_run: bool
 
 
 class _RunId(Id):
@@ -117,3 +135,14 @@ def _name_of(script: Path) -> str:
     letters = re.sub(r"[^a-z0-9]+", "-", script.stem.lower()).strip("-") or "run"
     suffix = str(SystemIds().new(_RunId))[-_SUFFIX:].lower()
     return f"{letters[: DISTRIBUTED_NAME_MAX - _SUFFIX - 1].rstrip('-')}-{suffix}"
+
+
+def submit_command(
+    out: Output,
+    script: Path,
+    arguments: tuple[str, ...],
+    where: ClusterSelector,
+    **how: Unpack[SubmitOptions],
+) -> int:
+    run = run_of(script, arguments, how)
+    return run_with_api(out, where, lambda fleet: submit(fleet, out, run, how))

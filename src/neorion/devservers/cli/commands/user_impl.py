@@ -2,13 +2,13 @@
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 from neorion.devservers.adapters.users import TenantManager, User, UserRequest, kubeconfig
-from neorion.devservers.cli.commands.admin import RemoveUserOptions, UserOptions
 from neorion.devservers.cli.commands.install_impl import STEPS, news
 from neorion.devservers.cli.humanize import age, moment
-from neorion.devservers.cli.session import parse_timeout
+from neorion.devservers.cli.options import ClusterSelector
+from neorion.devservers.cli.session import parse_timeout, run_with_api
 from neorion.devservers.client.create_request import public_key
 from neorion.devservers.model.user import UserQuota
 from neorion.keel.base import Duration, Invalid
@@ -19,6 +19,28 @@ from neorion.keel.kube.client import Client
 
 # The controller manager looks for new kinds every half minute.
 _PROVISIONED: Final = Duration.of(minutes=2)
+
+
+class RemoveUserOptions(TypedDict):
+    """How a user is removed."""
+
+    with_homes: bool
+    timeout: str
+    yes: bool
+    dry_run: bool
+
+
+class UserOptions(TypedDict):
+    """The options of `admin user add`."""
+
+    ssh_key: tuple[str, ...]
+    from_file: Path | None
+    group: tuple[str, ...]
+    servers: int
+    cpu: str
+    memory: str
+    gpus: int
+    storage: str
 
 
 async def add(client: Client, out: Output, name: str, request: UserOptions, *, dry_run: bool) -> None:
@@ -129,3 +151,36 @@ def _write_private(file: Path, text: str) -> None:
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as target:
         target.write(text)
     fresh.replace(file)
+
+
+def add_command(
+    out: Output, name: str, where: ClusterSelector, *, dry_run: bool, **options: Unpack[UserOptions]
+) -> None:
+    run_with_api(out, where, lambda fleet: add(fleet.client, out, name, options, dry_run=dry_run))
+
+
+def refresh_command(out: Output, names: tuple[str, ...], where: ClusterSelector, *, dry_run: bool) -> None:
+    run_with_api(out, where, lambda fleet: refresh(fleet.client, out, names, dry_run=dry_run))
+
+
+def suspend_command(out: Output, name: str, where: ClusterSelector) -> None:
+    run_with_api(out, where, lambda fleet: suspend(fleet.client, out, name, suspended=True))
+
+
+def resume_command(out: Output, name: str, where: ClusterSelector) -> None:
+    run_with_api(out, where, lambda fleet: suspend(fleet.client, out, name, suspended=False))
+
+
+def list_command(out: Output, where: ClusterSelector) -> None:
+    run_with_api(out, where, lambda fleet: listed(fleet.client, out))
+
+
+def kubeconfig_command(
+    out: Output, name: str, where: ClusterSelector, *, time: str, token_file: Path | None
+) -> None:
+    life = parse_timeout(time)
+    run_with_api(out, where, lambda fleet: give_kubeconfig(fleet.client, out, name, life, token_file))
+
+
+def remove_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[RemoveUserOptions]) -> None:
+    run_with_api(out, where, lambda fleet: remove(fleet.client, out, name, how))

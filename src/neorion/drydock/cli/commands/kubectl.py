@@ -2,19 +2,14 @@
 
 import click
 
-from neorion.drydock.cli.options import name_option, require_extras
+from neorion.drydock.cli.options import name_option
 from neorion.keel.cli import Command
-from neorion.keel.cli.kit import Output
 
 
-@click.command("kubeconfig", cls=Command)
+@click.command("kubeconfig", cls=Command, run=".kubectl_impl:kubeconfig_command", extras=("drydock", "kube"))
 @name_option
-def kubeconfig_command(out: Output, name: str) -> None:
+def kubeconfig_command() -> None:
     """Print where a cluster's kubeconfig is."""
-    require_extras()
-    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- the help does not need it
-
-    out.text(f"{ClusterManager.of(out.env).find(name).kubeconfig}\n")
 
 
 @click.command(
@@ -22,20 +17,14 @@ def kubeconfig_command(out: Output, name: str) -> None:
     cls=Command,
     runs_user_command=True,
     context_settings={"allow_interspersed_args": False},
+    run=".kubectl_impl:kubectl_command",
+    extras=("drydock", "kube"),
 )
 @click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 @name_option
-def kubectl_command(out: Output, args: tuple[str, ...], name: str) -> int:
+def kubectl_command() -> None:
     """Run kubectl as the administrator of a cluster.
 
     Options of this command come first, those of kubectl after its verb or after --:
     neorion drydock kubectl --name mine get pods -A.
     """
-    require_extras()
-    import subprocess  # noqa: PLC0415 -- the help does not need it
-
-    from neorion.drydock.clusters import ClusterManager  # noqa: PLC0415 -- as above
-
-    cluster = ClusterManager.of(out.env).find(name)
-    env = cluster.kubectl_env(out.env)
-    return subprocess.run([str(cluster.shelf.path("kubectl")), *args], env=env, check=False).returncode  # noqa: S603 -- that is the command

@@ -1,12 +1,12 @@
 """What `iris job` does."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
-from neorion.iris.cli.commands.job import LogSelection
 from neorion.iris.cli.exit_status import exit_code, why
 from neorion.iris.cli.log_follower import JobFollower
 from neorion.iris.cli.log_format import past, shown, tasks_of
+from neorion.iris.cli.session import ask
 from neorion.iris.cli.tables import NAMES, JobRecord, NameRecord, jobs_table
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.client.connection import PAGE
@@ -19,6 +19,15 @@ from neorion.keel.clock import SystemClock
 # As many as a person or a script can want at once; a prefix or a state narrows the list.
 _LISTED_MAX: Final = 10_000
 _WATCH_EVERY: Final = Duration.of(seconds=1)
+
+
+class LogSelection(TypedDict):
+    """Which part of a job's logs is meant."""
+
+    task: int | None
+    attempt: int | None
+    follow: bool
+    tail: int | None
 
 
 async def listed(client: AsyncIrisClient, out: Output, prefix: str, states: list[str]) -> list[JobRecord]:
@@ -40,7 +49,7 @@ async def show_list(client: AsyncIrisClient, out: Output, prefix: str, states: l
     out.show(await listed(client, out, prefix, states), jobs_table(SystemClock()))
 
 
-async def watch(client: AsyncIrisClient, out: Output, prefix: str, states: list[str]) -> None:
+async def watch_list(client: AsyncIrisClient, out: Output, prefix: str, states: list[str]) -> None:
     """Each job once, then again whenever it has changed. A job that leaves the chosen states is shown once more."""
     clock = SystemClock()
     emit = out.watch(jobs_table(clock))
@@ -60,7 +69,7 @@ async def describe(client: AsyncIrisClient, out: Output, name: str) -> None:
     out.show_one(JobRecord.of(found), jobs_table(SystemClock()))
 
 
-async def task(client: AsyncIrisClient, out: Output, name: str, number: int) -> pb.Task:
+async def fetch_task(client: AsyncIrisClient, out: Output, name: str, number: int) -> pb.Task:
     (found,) = await tasks_of(client, out, client.named(name), number)
     if found.usage is None and (tries := await client.attempts(name, number)):
         # Of one that has ended, its last try says what it took.
@@ -130,3 +139,27 @@ async def cancel(
     if dry_run:
         out.say("Nothing was changed; these would be cancelled:" if done else "There is nothing to cancel.")
     out.show([NameRecord(name) for name in done], NAMES)
+
+
+def list_command(
+    out: Output, controller: str, prefix: str, states: tuple[str, ...], *, everything: bool, watch: bool
+) -> None:
+    chosen = list(states) if everything or states else ["pending", "running"]
+    question = watch_list if watch else show_list
+    ask(out, controller, lambda client: question(client, out, prefix, chosen))
+
+
+def describe_command(out: Output, controller: str, name: str) -> None:
+    ask(out, controller, lambda client: describe(client, out, name))
+
+
+def logs_command(out: Output, controller: str, name: str, **which: Unpack[LogSelection]) -> None:
+    ask(out, controller, lambda client: logs(client, out, name, which))
+
+
+def wait_command(out: Output, controller: str, name: str, timeout: str | None) -> int:
+    return ask(out, controller, lambda client: wait(client, out, name, timeout))
+
+
+def cancel_command(out: Output, controller: str, names: tuple[str, ...], *, dry_run: bool, yes: bool) -> None:
+    ask(out, controller, lambda client: cancel(client, out, names, yes=yes, dry_run=dry_run))

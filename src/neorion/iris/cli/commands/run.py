@@ -2,51 +2,22 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import click
 
 from neorion.iris.cli.options import BANDS, controller_option
 from neorion.keel.cli import Command, SuggestingChoice, dry_run_option
-from neorion.keel.cli.kit import Output
 
 # What may be given more than once is not taken from the environment: a variable would be cut at its spaces.
 _many = partial(click.option, multiple=True, allow_from_autoenv=False)
 
 
-class RunOptions(TypedDict):
-    """What the options of `iris run` say."""
-
-    name: str | None
-    gpu: str | None
-    cpu: str
-    memory: str
-    disk: str | None
-    replicas: int
-    gang: str | None
-    env: tuple[str, ...]
-    env_file: tuple[Path, ...]
-    require: tuple[str, ...]
-    prefer: tuple[str, ...]
-    spread: str | None
-    priority: str | None
-    retries: int | None
-    preemption_retries: int | None
-    max_failed_tasks: int
-    timeout: str | None
-    scheduling_timeout: str | None
-    ports: tuple[str, ...]
-    packages: tuple[str, ...]
-    setup: tuple[str, ...]
-    bundle: bool
-    exclude: tuple[str, ...]
-    key: str | None
-    detach: bool
-    dry_run: bool
-
-
 @click.command(
-    "run", cls=Command, runs_user_command=True, context_settings={"allow_interspersed_args": False}
+    "run",
+    cls=Command,
+    runs_user_command=True,
+    context_settings={"allow_interspersed_args": False},
+    run=".run_impl:run_command",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option(
@@ -100,13 +71,9 @@ class RunOptions(TypedDict):
 @click.option("--detach", is_flag=True, allow_from_autoenv=False, help="Do not wait for the end.")
 @dry_run_option
 @controller_option
-def run_command(out: Output, controller: str, command: tuple[str, ...], **wanted: Unpack[RunOptions]) -> int:
+def run_command() -> None:
     """Run a command on the cluster.
 
     The working directory goes along: in a git repository the files that git does not ignore. What the command writes
     appears here, and its exit code becomes ours. Ctrl-C cancels it.
     """
-    from neorion.iris.cli.commands import run_impl  # noqa: PLC0415 -- the help does not need it
-    from neorion.iris.cli.session import ask  # noqa: PLC0415 -- as above
-
-    return ask(out, controller, lambda client: run_impl.run(client, out, command, wanted))

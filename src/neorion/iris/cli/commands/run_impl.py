@@ -4,17 +4,17 @@ import signal
 from collections.abc import AsyncIterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import anyio
 from anyio.abc import TaskGroup
 
 from neorion.iris.cli import env_file
-from neorion.iris.cli.commands.run import RunOptions
 from neorion.iris.cli.exit_status import exit_code, why
 from neorion.iris.cli.humanize import amounts, resources, size
 from neorion.iris.cli.log_follower import TASKS_MAX, JobFollower
 from neorion.iris.cli.log_format import Show, shown
+from neorion.iris.cli.session import ask
 from neorion.iris.client import AsyncIrisClient, Options
 from neorion.iris.client.blob_transfer import PART_BYTES
 from neorion.iris.client.bundle import Bundle, bundle
@@ -29,6 +29,37 @@ from neorion.keel.clock import SystemClock, SystemIds
 
 # An offset past every end: the answer then brings a blob's size and none of its bytes.
 _PAST_THE_END: Final = 2**62
+
+
+class RunOptions(TypedDict):
+    """What the options of `iris run` say."""
+
+    name: str | None
+    gpu: str | None
+    cpu: str
+    memory: str
+    disk: str | None
+    replicas: int
+    gang: str | None
+    env: tuple[str, ...]
+    env_file: tuple[Path, ...]
+    require: tuple[str, ...]
+    prefer: tuple[str, ...]
+    spread: str | None
+    priority: str | None
+    retries: int | None
+    preemption_retries: int | None
+    max_failed_tasks: int
+    timeout: str | None
+    scheduling_timeout: str | None
+    ports: tuple[str, ...]
+    packages: tuple[str, ...]
+    setup: tuple[str, ...]
+    bundle: bool
+    exclude: tuple[str, ...]
+    key: str | None
+    detach: bool
+    dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +246,7 @@ def _submitted(answer: pb.SubmitResponse, spec: pb.JobSpec, packed: Bundle) -> S
         bundle_files=packed.files,
         bundle_bytes=len(packed.body),
     )
+
+
+def run_command(out: Output, controller: str, command: tuple[str, ...], **wanted: Unpack[RunOptions]) -> int:
+    return ask(out, controller, lambda client: run(client, out, command, wanted))

@@ -16,13 +16,12 @@ _SHELLS: Final = ("bash", "zsh", "fish")
 
 @click.command("completion", cls=Command)
 @click.argument("shell", type=SuggestingChoice(_SHELLS))
-@click.pass_context
-def completion(ctx: click.Context, out: Output, shell: str) -> None:
+def completion(out: Output, shell: str) -> None:
     """Print the completion script for bash, zsh or fish.
 
     For the start file of bash and zsh: eval "$(PROGRAM completion bash)", and of fish: PROGRAM completion fish | source
     """
-    root = ctx.find_root()
+    root = click.get_current_context().find_root()
     program = root.info_name or ""
     kind = get_completion_class(shell)
     if kind is None:

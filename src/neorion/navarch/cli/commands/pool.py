@@ -3,73 +3,43 @@
 import click
 
 from neorion.keel.cli import App
-from neorion.keel.cli.kit import Output
 from neorion.navarch.cli.options import server_option, why_option
 
 pool = App("pool", help="See pools and change their size.")
 
 
-@pool.command("list")
+@pool.command("list", run=".pool_impl:list_command")
 @server_option
-def list_command(out: Output, server: str) -> None:
+def list_command() -> None:
     """List the pools."""
-    from neorion.navarch.cli.session import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.navarch.cli.tables import POOLS, PoolRecord  # noqa: PLC0415 -- as above
-
-    found = ask(out, server, lambda client: client.pools())
-    out.show([PoolRecord.of(one) for one in found], POOLS)
 
 
-@pool.command("describe")
+@pool.command("describe", run=".pool_impl:describe_command")
 @click.argument("name")
 @server_option
-def describe_command(out: Output, name: str, server: str) -> None:
+def describe_command() -> None:
     """Show everything about a pool."""
-    from neorion.navarch.cli.session import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.navarch.cli.tables import POOLS, PoolRecord  # noqa: PLC0415 -- as above
-    from neorion.navarch.model.gen import navarch_pb as pb  # noqa: PLC0415 -- as above
-
-    found = ask(out, server, lambda client: client.calls.get_pool(pb.GetPoolRequest(pool=name)))
-    out.show_one(PoolRecord.of(found), POOLS)
 
 
-@pool.command("scale")
+@pool.command("scale", run=".pool_impl:scale_command")
 @click.argument("name")
 @click.argument("nodes", type=click.IntRange(min=0))
 @why_option
 @server_option
-def scale_command(out: Output, name: str, nodes: int, why: str, server: str) -> None:
+def scale_command() -> None:
     """Let a pool have so many nodes."""
-    from neorion.navarch.cli.session import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.navarch.cli.tables import POOLS, PoolRecord  # noqa: PLC0415 -- as above
-    from neorion.navarch.model.gen import navarch_pb as pb  # noqa: PLC0415 -- as above
-
-    request = pb.ScalePoolRequest(pool=name, nodes=nodes, why=why)
-    out.show_one(PoolRecord.of(ask(out, server, lambda client: client.calls.scale_pool(request))), POOLS)
 
 
-@pool.command("pause")
+@pool.command("pause", run=".pool_impl:pause_command")
 @click.argument("name")
 @why_option
 @server_option
-def pause_command(out: Output, name: str, why: str, server: str) -> None:
+def pause_command() -> None:
     """Buy nothing, give nothing back and repair nothing in a pool."""
-    from neorion.navarch.cli.session import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.navarch.cli.tables import POOLS, PoolRecord  # noqa: PLC0415 -- as above
-    from neorion.navarch.model.gen import navarch_pb as pb  # noqa: PLC0415 -- as above
-
-    request = pb.PausePoolRequest(pool=name, why=why)
-    out.show_one(PoolRecord.of(ask(out, server, lambda client: client.calls.pause_pool(request))), POOLS)
 
 
-@pool.command("resume")
+@pool.command("resume", run=".pool_impl:resume_command")
 @click.argument("name")
 @server_option
-def resume_command(out: Output, name: str, server: str) -> None:
+def resume_command() -> None:
     """Let a paused pool go on."""
-    from neorion.navarch.cli.session import ask  # noqa: PLC0415 -- the help does not need it
-    from neorion.navarch.cli.tables import POOLS, PoolRecord  # noqa: PLC0415 -- as above
-    from neorion.navarch.model.gen import navarch_pb as pb  # noqa: PLC0415 -- as above
-
-    request = pb.ResumePoolRequest(pool=name)
-    out.show_one(PoolRecord.of(ask(out, server, lambda client: client.calls.resume_pool(request))), POOLS)

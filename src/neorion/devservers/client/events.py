@@ -1,4 +1,4 @@
-"""Which events are about a server, and when they were seen."""
+"""Events of a server: which concern it, and when each was last seen."""
 
 import re
 from datetime import datetime
@@ -6,15 +6,15 @@ from datetime import datetime
 from neorion.devservers.decide import home_name
 from neorion.keel.kube.core import CLAIM, POD, Event
 
-# What a Deployment's makings have behind its name, in the letters that Kubernetes takes for chance.
-_CHANCE = "[bcdfghjklmnpqrstvwxz2456789]"
-_MADE = {"ReplicaSet": f"-{_CHANCE}{{1,10}}", "Pod": f"-{_CHANCE}{{1,10}}-{_CHANCE}{{5}}"}
+# Suffixes of the names of objects that a Deployment makes, in the letters Kubernetes uses for random suffixes.
+_RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
+_MADE = {"ReplicaSet": f"-{_RANDOM}{{1,10}}", "Pod": f"-{_RANDOM}{{1,10}}-{_RANDOM}{{5}}"}
 
 
-def is_younger(event: Event, since: datetime | None) -> bool:
-    """In whole seconds, as a status tells its times. What has no time counts."""
-    told = event_time(event)
-    return since is None or not told or datetime.fromisoformat(told).replace(microsecond=0) >= since
+def is_after(event: Event, since: datetime | None) -> bool:
+    """Compare in whole seconds, as a status keeps its times. An event without a time counts."""
+    at = event_time(event)
+    return since is None or not at or datetime.fromisoformat(at).replace(microsecond=0) >= since
 
 
 def event_time(event: Event) -> str:
@@ -23,6 +23,7 @@ def event_time(event: Event) -> str:
 
 
 def is_about(event: Event, name: str) -> bool:
+    """Return whether an event concerns a server or an object made for it."""
     about = event.regarding
     if about.kind == CLAIM.name:
         return about.name == home_name(name) or re.fullmatch(f"home-{name}-[0-9]+", about.name) is not None
