@@ -26,7 +26,7 @@ from neorion.navarch.controllers.context import Backends
 from neorion.navarch.model import Node, NodeState, PoolSpec
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_client import AgentServiceClient, FleetServiceClient
-from neorion.navarch.ports import Bootstrapper
+from neorion.navarch.ports import Bootstrapper, Scheduler
 
 OPERATOR = "operator-secret"
 JOIN = "join-secret"
@@ -107,6 +107,7 @@ async def running(
     cloud: FakeCloud | None = None,
     seller: type[FakeProvider] = FakeProvider,
     outfitter: Bootstrapper | None = None,
+    scheduler: Scheduler | None = None,
     others: Sequence[Provider] = (),
 ) -> AsyncGenerator[Running]:
     clock, rng = SystemClock(), seeded_rng(1)
@@ -114,7 +115,7 @@ async def running(
     provider = seller("fake", found)
     providers: dict[str, Provider] = {one.name: one for one in (provider, *others)}
     judge = InlinePolicyEngine({"default": default_policy()})
-    world = Backends(providers, NoScheduler(), NoDemand(), judge, outfitter)
+    world = Backends(providers, scheduler or NoScheduler(), NoDemand(), judge, outfitter)
     settings = ControlPlaneSettings({spec.name: spec}, OPERATOR, JOIN, address="http://navarch.test:50051")
     async with open_store(
         disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineExecutor()

@@ -63,6 +63,7 @@ def small_fleet(rng: Random) -> Scenario:
         Duration.of(hours=20),
         calm=Duration.of(hours=12),
         leaves_within=Duration.of(minutes=2),
+        joins_within=rng.choice((Duration(0), Duration.of(minutes=4))),
         rhythm=SLOW,
     )
 
@@ -101,4 +102,5 @@ def small_storm(rng: Random) -> FailureRates:
         unfit=rng.choice((0.0, 0.05)),
         kills=rng.choice((0.0, 4.0)),
         kill_at_points=rng.choice((0.0, 0.004)),
+        scheduler_lost=rng.choice((0.0, 0.0, 0.3)),
     )

@@ -31,7 +31,7 @@ from neorion.navarch.decide import violations
 from neorion.navarch.decide.policy import Policy, Rule
 from neorion.navarch.model import Health, Node, NodeId, NodeState, PoolSpec
 from neorion.navarch.model.spec import HealthRules, Offer, Scaling
-from neorion.navarch.ports import DrainProgress
+from neorion.navarch.ports import DrainProgress, SchedulingStatus
 from neorion.navarch.state import HistoryEntry, story_of
 from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
@@ -72,8 +72,9 @@ class Work:
         del why
         self.cordoned.add(node.id)
 
-    async def uncordon(self, node: Node) -> None:
+    async def uncordon(self, node: Node) -> SchedulingStatus:
         self.cordoned.discard(node.id)
+        return SchedulingStatus(schedulable=True)
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         del why

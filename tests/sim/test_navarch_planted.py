@@ -9,13 +9,15 @@ import pytest
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import Intent, IntentId
 from neorion.keel.sim import SimulationLimits, World, explore
+from neorion.navarch.app.simulation.fake_scheduler import FakeScheduler
 from neorion.navarch.app.simulation.runner import run
 from neorion.navarch.controllers.agent_reports import AgentReports
 from neorion.navarch.controllers.garbage_collection import GarbageCollector
 from neorion.navarch.controllers.provisioning import Provisioner
 from neorion.navarch.decide import repair
 from neorion.navarch.decide.policy import Policy
-from neorion.navarch.model import Health, Hold
+from neorion.navarch.model import Health, Hold, Node
+from neorion.navarch.ports import SchedulingStatus
 from neorion.navarch.state import Journal
 from tests.sim import navarch_scenes
 from tests.sim.navarch_scenes import POLICIES, small_fleet
@@ -82,6 +84,17 @@ def no_sweep(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GarbageCollector, "tick", nothing)
 
 
+def uncordon_is_believed(patch: pytest.MonkeyPatch) -> None:
+    """Takes the request to place work for work that is placed."""
+    original = FakeScheduler.uncordon
+
+    async def uncordon(self: FakeScheduler, node: Node) -> SchedulingStatus:
+        await original(self, node)
+        return SchedulingStatus(schedulable=True)
+
+    patch.setattr(FakeScheduler, "uncordon", uncordon)
+
+
 def silent_holds(patch: pytest.MonkeyPatch) -> None:
     """Waits, and says nothing."""
     original = repair.admit_waiting
@@ -112,6 +125,7 @@ def writes_every_heartbeat(patch: pytest.MonkeyPatch) -> None:
         (nothing_durable, {"law.stray", "law.calm", "law.order"}),
         (application_errors_cost_nodes, {"law.innocent"}),
         (no_sweep, {"law.stray", "law.calm"}),
+        (uncordon_is_believed, {"law.serving"}),
         (silent_holds, {"law.unexplained"}),
         (writes_every_heartbeat, {"law.idle"}),
     ],

@@ -24,17 +24,27 @@ class DrainProgress:
     sentence: str = ""
 
 
-class Scheduler(Protocol):
-    """Whoever places work on nodes: Kubernetes, another scheduler behind a webhook, or nobody.
+@dataclass(frozen=True, slots=True)
+class SchedulingStatus:
+    """Whether the scheduler may place work on a node; if not, `sentence` says why."""
 
-    Every verb says how the node should be, may be repeated, and is no error for a node that the scheduler does not know yet.
+    schedulable: bool
+    sentence: str = ""
+
+
+class Scheduler(Protocol):
+    """The scheduler of work on nodes: Kubernetes, another one behind a webhook, or none.
+
+    Every verb states how the node should be and may be repeated. A node that the scheduler does not know yet is not an error.
     """
 
     async def cordon(self, node: Node, why: str) -> None:
-        """No new work from now on: when this returns, the scheduler has taken note."""
+        """Stop new work on the node. When this returns, the scheduler has applied it."""
         ...
 
-    async def uncordon(self, node: Node) -> None: ...
+    async def uncordon(self, node: Node) -> SchedulingStatus:
+        """Allow new work on the node, and look whether the scheduler places any. Called again until it does."""
+        ...
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         """Asks the work to leave, and tells how far that is. Called again until it is done; `left` is the patience that remains."""

@@ -29,6 +29,23 @@ def test_a_node_left_out_of_service_by_a_failed_treatment_counts_against_the_bud
     assert not [one for one in decided.actions if isinstance(one, MoveNode) and one.node == waiting.id]
 
 
+@pytest.mark.fault(35)
+def test_nodes_that_the_scheduler_never_takes_cost_no_node_and_buy_no_more():
+    useless = [node(number, NodeState.UNCORDONING, served=None) for number in (2, 3, 4)]
+    ill = sick(1, NodeState.CORDONED, Remedy.REPLACE)
+    work = repair(ill, RepairStep.BUYING, successor=useless[0].id)
+    decided = plan(pool_view(spec(3), [ill, *useless], [work]), NOW)
+    assert [one for one in decided.actions if isinstance(one, ProvisionNode | MoveNode)] == []
+
+
+@pytest.mark.parametrize("state", [NodeState.UNCORDONING, NodeState.CORDONED, NodeState.DRAINED])
+def test_a_node_on_which_nothing_is_placed_yet_counts_against_the_budget(state: NodeState):
+    """Its repair is over; that the scheduler opened it again has not been seen."""
+    closed, waiting = node(1, state, served=NOW), sick(2)
+    view = pool_view(spec(3, health=ONE), [closed, waiting, node(3)], [repair(waiting)])
+    assert [hold.code for hold in plan(view, NOW).holds if hold.subject == waiting.id] == [HoldReason.BUDGET]
+
+
 def test_two_nodes_that_are_down_do_not_wait_for_each_other():
     down = [sick(1, NodeState.CORDONED, Remedy.REPLACE), sick(2, NodeState.CORDONED, Remedy.REPLACE)]
     view = pool_view(spec(3, health=ONE), [*down, node(3)], [repair(one) for one in down])
@@ -60,7 +77,7 @@ def test_a_rebooted_node_serves_when_its_agent_says_that_it_is_fit():
     view = pool_view(spec(1), [treated], [work])
     assert plan(view, NOW).actions == ()
     fit = changed(view, pulses={treated.id: NodeHeartbeat(heard=NOW, tested=True)})
-    assert MoveNode(treated.id, NodeState.ACTIVE, "verified") in plan(fit, NOW).actions
+    assert MoveNode(treated.id, NodeState.UNCORDONING, "verified") in plan(fit, NOW).actions
 
 
 def test_a_moment_that_has_come_is_not_waited_for_again():

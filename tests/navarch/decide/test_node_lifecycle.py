@@ -36,7 +36,9 @@ def done(view: PoolView) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize(("tested", "does"), [(None, []), (True, [NodeState.ACTIVE]), (False, [FailNode])])
+@pytest.mark.parametrize(
+    ("tested", "does"), [(None, []), (True, [NodeState.UNCORDONING]), (False, [FailNode])]
+)
 def test_a_new_node_serves_when_its_agent_says_that_it_is_fit(*, tested: bool | None, does: list[object]):
     new, view = verifying(tested=tested)
     assert done(view) == does
@@ -46,7 +48,7 @@ def test_a_new_node_serves_when_its_agent_says_that_it_is_fit(*, tested: bool | 
 
 def test_a_fit_node_must_be_well_for_as_long_as_its_pool_says():
     new, view = verifying(tested=True)
-    for needed, does in ((120, []), (30, [NodeState.ACTIVE])):
+    for needed, does in ((120, []), (30, [NodeState.UNCORDONING])):
         timing = Timing(verify=Duration.of(seconds=needed))
         assert done(pool_view(spec(1, timing=timing), [new], pulses=view.pulses)) == does
 
@@ -71,7 +73,7 @@ def test_a_driver_that_is_still_to_come_is_waited_for(*, tested: bool | None, do
 
 def test_a_machine_of_somebody_else_that_is_not_fit_does_not_serve():
     assert done(verifying(tested=False, origin=Origin.JOINED)[1]) == []
-    assert done(verifying(tested=True, origin=Origin.JOINED)[1]) == [NodeState.ACTIVE]
+    assert done(verifying(tested=True, origin=Origin.JOINED)[1]) == [NodeState.UNCORDONING]
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ def test_the_old_node_is_drained_only_when_its_successor_serves():
     ill, coming = sick(1, state=NodeState.CORDONED), node(2, NodeState.VERIFYING)
     work = repair(ill, RepairStep.BUYING, successor=coming.id)
     assert RepairStep.DRAINING not in steps(pool_view(spec(1), [ill, coming], [work]))
+    closed = replace(coming, state=NodeState.UNCORDONING)
+    assert RepairStep.DRAINING not in steps(pool_view(spec(1), [ill, closed], [work]))
     serving = replace(coming, state=NodeState.ACTIVE)
     assert steps(pool_view(spec(1), [ill, serving], [work])) == [RepairStep.DRAINING]
 
@@ -101,7 +103,7 @@ def test_a_spare_takes_the_place_at_once():
     wanted = spec(1, scaling=Scaling(least=1, most=1, spares=1))
     actions = plan(pool_view(wanted, [ill, spare], [repair(ill, RepairStep.BUYING)]), NOW).actions
     assert [a.node for a in actions if isinstance(a, AssignReplacement)] == [spare.id]
-    assert [(a.node, a.to) for a in actions if isinstance(a, MoveNode)] == [(spare.id, NodeState.ACTIVE)]
+    assert [(a.node, a.to) for a in actions if isinstance(a, MoveNode)] == [(spare.id, NodeState.UNCORDONING)]
 
 
 def test_two_repairs_do_not_share_one_spare():
@@ -167,8 +169,8 @@ def test_treatment_goes_by_drain_treat_verify():
 @pytest.mark.parametrize(
     ("step", "state", "moves"),
     [
-        (RepairStep.CORDONING, NodeState.CORDONED, [NodeState.ACTIVE]),
-        (RepairStep.BUYING, NodeState.CORDONED, [NodeState.ACTIVE]),
+        (RepairStep.CORDONING, NodeState.CORDONED, [NodeState.UNCORDONING]),
+        (RepairStep.BUYING, NodeState.CORDONED, [NodeState.UNCORDONING]),
         (RepairStep.DRAINING, NodeState.DRAINING, [NodeState.CORDONED]),
     ],
 )

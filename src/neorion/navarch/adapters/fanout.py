@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from neorion.keel.base import Duration
 from neorion.navarch.model import Node
-from neorion.navarch.ports import DrainProgress, Scheduler
+from neorion.navarch.ports import DrainProgress, Scheduler, SchedulingStatus
 
 
 class FanoutScheduler:
@@ -17,9 +17,12 @@ class FanoutScheduler:
         for each in self._schedulers:
             await each.cordon(node, why)
 
-    async def uncordon(self, node: Node) -> None:
-        for each in self._schedulers:
-            await each.uncordon(node)
+    async def uncordon(self, node: Node) -> SchedulingStatus:
+        found = [await each.uncordon(node) for each in self._schedulers]
+        return SchedulingStatus(
+            schedulable=all(one.schedulable for one in found),
+            sentence="; ".join(one.sentence for one in found if one.sentence),
+        )
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         """All are asked each time: one that is slow does not keep the next from beginning."""

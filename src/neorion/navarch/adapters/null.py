@@ -2,7 +2,7 @@
 
 from neorion.keel.base import Duration
 from neorion.navarch.model import Demand, Node
-from neorion.navarch.ports import DrainProgress
+from neorion.navarch.ports import DrainProgress, SchedulingStatus
 
 
 class NoScheduler:
@@ -11,8 +11,9 @@ class NoScheduler:
     async def cordon(self, node: Node, why: str) -> None:
         del node, why
 
-    async def uncordon(self, node: Node) -> None:
+    async def uncordon(self, node: Node) -> SchedulingStatus:
         del node
+        return SchedulingStatus(schedulable=True)
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         del node, why, left

@@ -11,6 +11,7 @@ STATES: Final = (
     "booting",
     "verifying",
     "spare",
+    "uncordoning",
     "active",
     "cordoned",
     "draining",

@@ -8,11 +8,12 @@ from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.model import Node, NodeHeartbeat, NodeId, NodeState
 
-# Pods take seconds to go; asking more often only costs.
+# Pods take seconds to leave, and nodes seconds to join; asking more often only costs.
 _ASK_AGAIN = Duration.of(seconds=2)
 _TOLD_IN = (
     NodeState.VERIFYING,
     NodeState.SPARE,
+    NodeState.UNCORDONING,
     NodeState.ACTIVE,
     NodeState.CORDONED,
     NodeState.DRAINING,
@@ -40,20 +41,35 @@ class CordonDrainer:
         if node is None or not self.due(node):
             return
         await self._deck.journal.wait_durable()
-        away = node.state is not NodeState.ACTIVE
         await fault_point("navarch.mark.before")
         # Until it has answered, nobody knows what it believes.
         self._told.pop(node_id, None)
         try:
-            if away:
-                await self._deck.world.scheduler.cordon(node, node.why)
+            if node.state.open:
+                await self._uncordon(node)
             else:
-                await self._deck.world.scheduler.uncordon(node)
+                await self._deck.world.scheduler.cordon(node, node.why)
+                self._told[node_id] = node
+                self._note(node_id, marked=True)
         except Error as error:
             self._note(node_id, waits=error.sentence)
             raise
-        self._told[node_id] = node
-        self._note(node_id, marked=away)
+
+    async def _uncordon(self, node: Node) -> None:
+        """The node counts as active only when the scheduler was seen to place work on it."""
+        status = await self._deck.world.scheduler.uncordon(node)
+        self._note(node.id, marked=False)
+        newest = self._book.nodes.get(node.id)
+        if newest is None or not newest.state.open:
+            return
+        if not status.schedulable:
+            why = f"the scheduler places no work on it: {status.sentence}"
+            if newest.state is NodeState.ACTIVE:
+                self._moves.node(newest, NodeState.UNCORDONING, why)
+            raise Retry("navarch.not_schedulable", f"{why}.", after=_ASK_AGAIN)
+        if newest.state is NodeState.UNCORDONING:
+            self._moves.node(newest, NodeState.ACTIVE, newest.why)
+        self._told[node.id] = replace(node, state=NodeState.ACTIVE)
 
     async def drain(self, node_id: NodeId) -> None:
         node = self._book.nodes.get(node_id)

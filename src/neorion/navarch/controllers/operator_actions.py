@@ -23,7 +23,8 @@ class Requester:
         return f"{self.name}: {self.why}" if self.why else f"asked for by {self.name}"
 
 
-_AT_REST = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
+_AT_REST = (NodeState.ACTIVE, NodeState.UNCORDONING, NodeState.SPARE, NodeState.VERIFYING)
+_AT_WORK = (NodeState.ACTIVE, NodeState.UNCORDONING, NodeState.SPARE)
 _OUT_OF_SERVICE = (NodeState.CORDONED, NodeState.DRAINING, NodeState.DRAINED)
 
 
@@ -52,7 +53,7 @@ class OperatorActions:
     async def uncordon(self, name: str, asker: Requester) -> Node:
         """Works again. Whatever was being done to it is called off: a person says that it is well."""
         node = self._deck.node(name)
-        kept_at_work = node.held and node.state in (NodeState.ACTIVE, NodeState.SPARE)
+        kept_at_work = node.held and node.state in _AT_WORK
         if node.state not in _OUT_OF_SERVICE and not kept_at_work:
             raise _cannot("uncordoned", node)
         self._cancel_repair(node, asker)
@@ -63,7 +64,7 @@ class OperatorActions:
             return await self._done(node)
         if node.state in (NodeState.DRAINING, NodeState.DRAINED):
             node = self._moves.node(node, NodeState.CORDONED, asker.words)
-        return await self._done(self._moves.node(node, NodeState.ACTIVE, asker.words))
+        return await self._done(self._moves.node(node, NodeState.UNCORDONING, asker.words))
 
     async def replace(self, name: str, asker: Requester) -> Repair:
         """Replaced in the safe order, within the pool's budgets; a repair of another kind gives way."""

@@ -112,10 +112,10 @@ class PlanApplier:
         self._moves.step(repair, action.to, action.why)
 
     def _retire(self, node: Node, why: str) -> None:
-        if node.state in (NodeState.ACTIVE, NodeState.CORDONED):
+        if node.state.open or node.state is NodeState.CORDONED:
             marked = replace(node, retiring=True, why=why)
             self._moves.change(marked)
-            if node.state is NodeState.ACTIVE:
+            if node.state.open:
                 self._moves.node(marked, NodeState.CORDONED, why)
         else:
             self._moves.node(node, NodeState.TERMINATING, why)

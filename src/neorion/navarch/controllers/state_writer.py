@@ -30,14 +30,16 @@ class StateWriter:
         NODE.check(node.id, node.state, to)
         now = self._deck.clock.now()
         moved = replace(node, state=to, since=now, why=why)
+        if to is NodeState.UNCORDONING:
+            moved = replace(moved, spare=False)
         if to is NodeState.ACTIVE:
-            moved = replace(moved, spare=False, served=node.served or now)
+            moved = replace(moved, served=node.served or now)
         if node.state is NodeState.DRAINED and to is NodeState.VERIFYING:
             # Treated: what was wrong must be seen again to count again.
             moved = replace(moved, ailment=None, health=Health.UNKNOWN)
         self._book.put_node(moved)
         self.tell(node.id, f"node.{to.value}", f"{node.state.value} → {to.value}: {why}", pool=node.pool)
-        if node.state.coming and to in (NodeState.ACTIVE, NodeState.SPARE):
+        if node.state.coming and to in (NodeState.UNCORDONING, NodeState.SPARE):
             self._book.drop_trouble(node.pool)
         self._deck.watch(moved)
         self._deck.wake()

@@ -57,7 +57,7 @@ def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iter
         if node.spare:
             yield MoveNode(node.id, NodeState.SPARE, "verified, and kept as a spare")
         else:
-            yield MoveNode(node.id, NodeState.ACTIVE, "verified")
+            yield MoveNode(node.id, NodeState.UNCORDONING, "verified")
 
 
 def _resume_or_retire(node: Node, pulse: NodeHeartbeat, *, repaired: bool) -> Iterator[Action]:
@@ -71,7 +71,7 @@ def _resume_or_retire(node: Node, pulse: NodeHeartbeat, *, repaired: bool) -> It
             yield MoveNode(node.id, NodeState.TERMINATING, node.why)
     elif node.ailment is None or node.ailment.result is not Health.UNHEALTHY:
         if node.state is NodeState.CORDONED:
-            yield MoveNode(node.id, NodeState.ACTIVE, "nothing keeps it from working")
+            yield MoveNode(node.id, NodeState.UNCORDONING, "nothing keeps it from working")
         else:
             yield MoveNode(node.id, NodeState.CORDONED, "nothing keeps it from working")
 

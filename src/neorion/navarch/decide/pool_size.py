@@ -218,7 +218,8 @@ def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
         yield RetireNode(node.id, f"the pool is too large: {why}")
 
 
-_RETIRABLE = (NodeState.BOOTING, NodeState.VERIFYING, NodeState.ACTIVE, NodeState.CORDONED)
+_AT_WORK = (NodeState.UNCORDONING, NodeState.ACTIVE, NodeState.CORDONED)
+_RETIRABLE = (NodeState.BOOTING, NodeState.VERIFYING, *_AT_WORK)
 
 
 def _missed(node: Node, view: PoolView) -> tuple[object, ...]:

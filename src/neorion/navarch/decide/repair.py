@@ -31,7 +31,8 @@ from neorion.navarch.model import (
     RepairStep,
 )
 
-_SICKBAY = (NodeState.ACTIVE, NodeState.SPARE, NodeState.CORDONED, NodeState.DRAINED)
+_OPEN = (NodeState.ACTIVE, NodeState.UNCORDONING, NodeState.SPARE)
+_REPAIRABLE = (*_OPEN, NodeState.CORDONED, NodeState.DRAINED)
 
 
 def open_needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
@@ -41,7 +42,7 @@ def open_needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
         ailment = node.ailment
         if ailment is None or ailment.result is not Health.UNHEALTHY or node.id in under_repair:
             continue
-        if node.retiring or node.state not in _SICKBAY:
+        if node.retiring or node.state not in _REPAIRABLE:
             continue
         remedy = next_remedy(node, ailment, view.repairs, view.spec.health.ladder, now)
         if remedy is not Remedy.NOTHING:
@@ -53,7 +54,7 @@ def admit_waiting(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
     waiting = [repair for repair in view.open_repairs if repair.step is RepairStep.WAITING]
     waiting.sort(key=lambda repair: (not repair.approved, repair.opened.ns, repair.id))
     at_work = [repair for repair in view.open_repairs if begun(repair)]
-    left_down = _failed_remediations(view, at_work, now)
+    closed = _closed_nodes(view, at_work, now)
     causes = common_causes(view.unsettled, view.serving, view.spec.health.cause, now)
     for repair in waiting:
         node = view.node(repair.node)
@@ -66,33 +67,43 @@ def admit_waiting(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
         hold = (
             _hold(repair, node, view, now)
             or _cause(repair, causes)
-            or admit(
-                repair, node, view, at_work if node.id in left_down else [*at_work, *left_down.values()], now
-            )
+            or admit(repair, node, view, at_work if node.id in closed else [*at_work, *closed.values()], now)
         )
         if hold is not None:
             yield hold
             continue
-        left_down.pop(node.id, None)
+        closed.pop(node.id, None)
         at_work.append(repair)
         yield AdvanceRepair(repair.id, RepairStep.CORDONING, repair.why)
-        if node.state in (NodeState.ACTIVE, NodeState.SPARE):
+        if node.state in _OPEN:
             yield MoveNode(node.id, NodeState.CORDONED, repair.why)
 
 
-def _failed_remediations(view: PoolView, at_work: Sequence[Repair], now: Instant) -> dict[NodeId, Repair]:
-    """A treatment that failed leaves its node out of service until the next begins: that counts like a repair."""
+def _closed_nodes(view: PoolView, at_work: Sequence[Repair], now: Instant) -> dict[NodeId, Repair]:
+    """Nodes that take no new work although no repair is under way; each counts against the budgets like a repair.
+
+    A treatment may have failed, or the scheduler has not been seen to place work on the node again.
+    """
     repaired = {repair.node for repair in at_work}
     return {
-        node.id: Repair(NOBODY, node.id, node.pool, sick.remedy, sick.signature, sick.sentence, now, now)
+        node.id: _as_repair(node, now)
         for node in view.unsettled
-        if node.state in (NodeState.CORDONED, NodeState.DRAINED)
-        and (sick := node.ailment) is not None
-        and sick.result is Health.UNHEALTHY
-        and not node.held
-        and not node.retiring
-        and node.id not in repaired
+        if _is_closed(node) and not node.held and not node.retiring and node.id not in repaired
     }
+
+
+def _is_closed(node: Node) -> bool:
+    if node.state in (NodeState.CORDONED, NodeState.DRAINED):
+        unhealthy = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
+        return unhealthy or node.served is not None
+    return node.state is NodeState.UNCORDONING and node.served is not None
+
+
+def _as_repair(node: Node, now: Instant) -> Repair:
+    remedy, signature, why = Remedy.NOTHING, "", node.why
+    if node.ailment is not None:
+        remedy, signature, why = node.ailment.remedy, node.ailment.signature, node.ailment.sentence
+    return Repair(NOBODY, node.id, node.pool, remedy, signature, why, now, now)
 
 
 def advance_open(view: PoolView, now: Instant) -> Iterator[Action]:
@@ -287,7 +298,7 @@ def _find_successor(
     if spare is not None:
         promised.add(spare.id)
         yield AssignReplacement(repair.id, spare.id, "a spare takes its place")
-        yield MoveNode(spare.id, NodeState.ACTIVE, f"takes the place of {node.id}")
+        yield MoveNode(spare.id, NodeState.UNCORDONING, f"takes the place of {node.id}")
     elif not can_surge(view, repair, now):
         # The clouds' quota turned out to be used up: then one has to go before one can come.
         yield AdvanceRepair(repair.id, RepairStep.DRAINING, "no room for a successor beside it", swap=False)
@@ -322,7 +333,8 @@ def _verify(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterato
         yield AdvanceRepair(repair.id, RepairStep.DONE, "healthy again")
         return
     sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
-    late = now.since(repair.since) > view.spec.timing.verify_most
+    # Verified, it only waits for the scheduler.
+    late = not node.state.open and now.since(repair.since) > view.spec.timing.verify_most
     if sick or late:
         why = node.ailment.sentence if sick and node.ailment is not None else "not verified in time"
         yield AdvanceRepair(repair.id, RepairStep.FAILED, why)

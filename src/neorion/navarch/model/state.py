@@ -6,12 +6,16 @@ from neorion.keel.table import TransitionTable
 
 
 class NodeState(StrEnum):
-    """A node serves only while ACTIVE. SPARE is verified and waits, with nothing on it."""
+    """A node serves only while ACTIVE: then the scheduler was seen to place work on it.
+
+    UNCORDONING waits for that. SPARE is verified and waits, with nothing on it.
+    """
 
     ORDERED = "ordered"
     BOOTING = "booting"
     VERIFYING = "verifying"
     SPARE = "spare"
+    UNCORDONING = "uncordoning"
     ACTIVE = "active"
     CORDONED = "cordoned"
     DRAINING = "draining"
@@ -26,7 +30,12 @@ class NodeState(StrEnum):
     @property
     def serving(self) -> bool:
         """Takes new work, or still runs old work."""
-        return self in (NodeState.ACTIVE, NodeState.CORDONED, NodeState.DRAINING)
+        return self in (NodeState.UNCORDONING, NodeState.ACTIVE, NodeState.CORDONED, NodeState.DRAINING)
+
+    @property
+    def open(self) -> bool:
+        """May get new work: the scheduler is to place work on it, or does."""
+        return self in (NodeState.UNCORDONING, NodeState.ACTIVE)
 
     @property
     def leaving(self) -> bool:
@@ -77,18 +86,22 @@ NODE = TransitionTable(
         (_N.BOOTING, _N.VERIFYING): "its agent registered",
         (_N.BOOTING, _N.TERMINATING): "its agent did not register in time, or it is not wanted any more",
         (_N.BOOTING, _N.TERMINATED): "its machine is gone",
-        (_N.VERIFYING, _N.ACTIVE): "verified",
+        (_N.VERIFYING, _N.UNCORDONING): "verified; the scheduler is asked to place work on it",
         (_N.VERIFYING, _N.SPARE): "verified, and kept as a spare",
         (_N.VERIFYING, _N.CORDONED): "an operator keeps it out of service, or it is somebody else's and sick",
         (_N.VERIFYING, _N.TERMINATING): "did not pass, or is not wanted any more",
         (_N.VERIFYING, _N.TERMINATED): "its machine is gone",
-        (_N.SPARE, _N.ACTIVE): "takes a place in the pool",
+        (_N.SPARE, _N.UNCORDONING): "takes a place in the pool",
         (_N.SPARE, _N.CORDONED): "sick, or held by an operator",
         (_N.SPARE, _N.TERMINATING): "not wanted any more",
         (_N.SPARE, _N.TERMINATED): "its machine is gone",
+        (_N.UNCORDONING, _N.ACTIVE): "the scheduler places work on it",
+        (_N.UNCORDONING, _N.CORDONED): "takes no new work",
+        (_N.UNCORDONING, _N.TERMINATED): "its machine is gone",
+        (_N.ACTIVE, _N.UNCORDONING): "the scheduler places no work on it",
         (_N.ACTIVE, _N.CORDONED): "takes no new work",
         (_N.ACTIVE, _N.TERMINATED): "its machine is gone",
-        (_N.CORDONED, _N.ACTIVE): "takes work again",
+        (_N.CORDONED, _N.UNCORDONING): "is to take work again",
         (_N.CORDONED, _N.DRAINING): "its work is being moved",
         (_N.CORDONED, _N.TERMINATED): "its machine is gone",
         (_N.DRAINING, _N.DRAINED): "nothing runs on it",

@@ -37,7 +37,7 @@ class NodeHeartbeat(Struct, frozen=True):
 
 
 _UNHEARD = NodeHeartbeat()
-_SPEAKING = (NodeState.ACTIVE, NodeState.SPARE, NodeState.VERIFYING)
+_SPEAKING = (NodeState.ACTIVE, NodeState.UNCORDONING, NodeState.SPARE, NodeState.VERIFYING)
 
 
 # What starts together, by the GPUs of each member. Most work is a gang of one.

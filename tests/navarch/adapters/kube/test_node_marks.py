@@ -3,13 +3,25 @@
 import pytest
 
 from neorion.capacity.node import TaintEffect, marks
-from neorion.navarch.adapters.kube.node_marks import OUR_CONDITIONS, OUR_TAINTS, NodeMarks, signs
+from neorion.keel.kube import ObjectMeta
+from neorion.keel.kube.core import Node as KubeNode
+from neorion.keel.kube.core.nodes import NodeSpec, NodeStatus
+from neorion.keel.kube.core.nodes import Taint as KubeTaint
+from neorion.keel.kube.objects import Condition as KubeCondition
+from neorion.navarch.adapters.kube.node_marks import (
+    OUR_CONDITIONS,
+    OUR_TAINTS,
+    NodeMarks,
+    scheduling_status,
+    signs,
+)
 from neorion.navarch.model import Health, Node, NodeState
 from neorion.navarch.testing import ailment, node
 
 TOLD = [
     NodeState.VERIFYING,
     NodeState.SPARE,
+    NodeState.UNCORDONING,
     NodeState.ACTIVE,
     NodeState.CORDONED,
     NodeState.DRAINING,
@@ -27,7 +39,7 @@ def test_every_sign_is_one_that_is_also_taken_off(state: NodeState):
     found = of(sick)
     assert {one.key for one in found.taints} <= OUR_TAINTS
     assert {one.type for one in found.conditions} <= OUR_CONDITIONS
-    assert found.away is (state is not NodeState.ACTIVE)
+    assert found.away is (not state.open)
 
 
 def test_a_healthy_node_at_work_carries_labels_and_nothing_that_keeps_work_away():
@@ -64,3 +76,33 @@ def test_a_drain_says_what_it_waits_for():
 
 def test_nobody_claims_to_know_the_health_of_a_node_that_was_not_heard():
     assert of(node(state=NodeState.VERIFYING, health=Health.UNKNOWN)).conditions == ()
+
+
+READY = KubeCondition("Ready", "True")
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "why"),
+    [
+        (NodeSpec(), NodeStatus(conditions=(READY,)), ""),
+        (NodeSpec(taints=(KubeTaint("nvidia.com/gpu", "NoSchedule"),)), NodeStatus(conditions=(READY,)), ""),
+        (NodeSpec(unschedulable=True), NodeStatus(conditions=(READY,)), "is cordoned in the cluster"),
+        (NodeSpec(), NodeStatus(), "the kubelet of n is not ready"),
+        (
+            NodeSpec(),
+            NodeStatus(conditions=(KubeCondition("Ready", "Unknown"),)),
+            "the kubelet of n is not ready",
+        ),
+        (
+            NodeSpec(taints=(KubeTaint("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),)),
+            NodeStatus(conditions=(READY,)),
+            "has the taint node.cloudprovider.kubernetes.io/uninitialized",
+        ),
+    ],
+)
+def test_a_node_is_schedulable_when_nothing_of_the_cluster_keeps_pods_away(
+    spec: NodeSpec, status: NodeStatus, why: str
+):
+    found = scheduling_status(KubeNode(ObjectMeta("n"), spec, status))
+    assert found.schedulable is (not why)
+    assert why in found.sentence

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from neorion.capacity.node import Condition, Taint, TaintEffect, marks
+from neorion.keel.kube import condition
+from neorion.keel.kube.core import Node as KubeNode
 from neorion.navarch.model import Health, Node, NodeState
+from neorion.navarch.ports import SchedulingStatus
 
 # Sick or leaving: nothing new, not even a daemon's pod. New and spare ones take daemons, which get them ready for work.
 _TAINTS: Final = {
@@ -22,6 +25,9 @@ OUR_CONDITIONS: Final = frozenset(
         marks.DRAINED,
     }
 )  # fmt: skip
+# Taints that the cluster itself puts on nodes that are not ready for pods. Others may belong to pools, and pods tolerate them.
+_CLUSTER_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_CLOSING: Final = (TaintEffect.NO_SCHEDULE.value, "NoExecute")
 # More is cut: the whole of it stands in the node's story.
 MESSAGE_MAX: Final = 512
 
@@ -43,12 +49,31 @@ def signs(node: Node, labels: Mapping[str, str], drain: str = "") -> NodeMarks:
     if node.place.provider:
         own[marks.PROVIDER] = node.place.provider
     return NodeMarks(
-        away=node.state is not NodeState.ACTIVE,
+        away=not node.state.open,
         own_labels=own,
         labels=labels,
         taints=tuple(_taints(node)),
         conditions=tuple(_conditions(node, drain)),
     )
+
+
+def scheduling_status(kube: KubeNode) -> SchedulingStatus:
+    """Whether the cluster's scheduler may place pods on the node now."""
+    ready = condition(kube.status.conditions, "Ready")
+    closing = [
+        taint.key
+        for taint in kube.spec.taints
+        if taint.effect in _CLOSING and taint.key.startswith(_CLUSTER_TAINTS)
+    ]
+    if kube.spec.unschedulable:
+        why = f"{kube.meta.name} is cordoned in the cluster"
+    elif ready is None or ready.status != "True":
+        why = f"the kubelet of {kube.meta.name} is not ready"
+    elif closing:
+        why = f"{kube.meta.name} has the taint {closing[0]}"
+    else:
+        return SchedulingStatus(schedulable=True)
+    return SchedulingStatus(schedulable=False, sentence=why)
 
 
 def _taints(node: Node) -> list[Taint]:

@@ -16,10 +16,10 @@ from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.kube.drain import DrainRules, describe
 from neorion.navarch.adapters.kube.evictor import Evictor
 from neorion.navarch.adapters.kube.node_index import KubeNodeIndex
-from neorion.navarch.adapters.kube.node_marks import NodeMarks, signs
+from neorion.navarch.adapters.kube.node_marks import NodeMarks, scheduling_status, signs
 from neorion.navarch.adapters.kube.node_writer import NodeWriter
 from neorion.navarch.model import Node, NodeId, NodeState, Origin
-from neorion.navarch.ports import DrainProgress
+from neorion.navarch.ports import DrainProgress, SchedulingStatus
 
 log = logger(__name__)
 
@@ -81,14 +81,17 @@ class KubeScheduler:
         if node.state is NodeState.CORDONED:
             self._tell(kube, "Cordoned", f"Takes no new work: {why}.", sick=node.ailment is not None)
 
-    async def uncordon(self, node: Node) -> None:
+    async def uncordon(self, node: Node) -> SchedulingStatus:
         self._waits.pop(node.id, None)
         kube = self._find(node)
-        if kube is None or marks.DO_NOT_DISRUPT in kube.meta.labels:
-            return
-        await self._mark(kube)
+        if kube is None:
+            return SchedulingStatus(schedulable=False, sentence="it has not joined the cluster")
+        if marks.DO_NOT_DISRUPT in kube.meta.labels:
+            return scheduling_status(kube)
+        written = await self._mark(kube)
         if kube.spec.unschedulable:
             self._tell(kube, "Uncordoned", f"Takes work: {node.why}.")
+        return scheduling_status(written)
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         kube = self._find(node)

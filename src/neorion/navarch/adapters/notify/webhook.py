@@ -17,7 +17,7 @@ from neorion.navarch.adapters.notify.addresses import (
     refusal,
 )
 from neorion.navarch.model import Node, NodeId
-from neorion.navarch.ports import DrainProgress
+from neorion.navarch.ports import DrainProgress, SchedulingStatus
 
 # An answer is a word and a sentence; whoever sends more is no scheduler.
 BODY_MAX: Final = 64 * 1024
@@ -57,9 +57,11 @@ class WebhookScheduler:
     async def cordon(self, node: Node, why: str) -> None:
         await self._tell(self._settings.cordon_url, "cordon", node, why)
 
-    async def uncordon(self, node: Node) -> None:
+    async def uncordon(self, node: Node) -> SchedulingStatus:
+        """The scheduler's acknowledgement is what is known: it has no address to ask about a node."""
         self._draining.discard(node.id)
         await self._tell(self._settings.uncordon_url, "uncordon", node, node.why)
+        return SchedulingStatus(schedulable=True)
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         """A scheduler that is away, or that makes no sense, keeps a node no longer than one that still works on it."""

@@ -11,6 +11,7 @@ from neorion.keel.base import Duration
 from neorion.keel.sim import Crash, World
 from neorion.navarch.app.simulation.agents import SimulatedAgent, SimulatedAgents
 from neorion.navarch.app.simulation.failure_modes import ILLS, FailureMode
+from neorion.navarch.app.simulation.fake_scheduler import FakeScheduler
 from neorion.navarch.app.simulation.scenario import PlannedFailure, Scenario
 
 _DAY_S: Final = 86_400.0
@@ -26,11 +27,17 @@ class FailureInjector:
     """Runs until it is cancelled. `counts` tells what happened how often."""
 
     def __init__(
-        self, world: World, crowd: SimulatedAgents, clouds: Sequence[FakeCloud], scene: Scenario
+        self,
+        world: World,
+        crowd: SimulatedAgents,
+        clouds: Sequence[FakeCloud],
+        work: FakeScheduler,
+        scene: Scenario,
     ) -> None:
         self._world = world
         self._crowd = crowd
         self._clouds = clouds
+        self._work = work
         self._troubles = scene.troubles
         self._blows = scene.blows
         self._rng: Random = world.chance("storm")
@@ -183,6 +190,7 @@ class FailureInjector:
     def clear(self) -> None:
         """From here on nothing goes wrong by itself."""
         self._world.faults.clear()
+        self._work.behaviour.lost = 0.0
         for cloud in self._clouds:
             behaviour = cloud.behaviour
             behaviour.down, behaviour.quota, behaviour.unseen = False, None, 0.0

@@ -11,7 +11,7 @@ from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
 from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import violations
 from neorion.navarch.decide.pool_size import count_members
-from neorion.navarch.model import Node, PoolSpec, RepairStep
+from neorion.navarch.model import Node, NodeState, PoolSpec, RepairStep
 
 _LOOK: Final = Duration.of(minutes=10)
 # Grace for young machines, sweeps, lost calls, a restart or two: an orphan or a ghost that stays longer is forgotten.
@@ -28,7 +28,7 @@ class InvariantChecker:
 
     def __init__(self, stage: SimulatedFleet) -> None:
         self._stage = stage
-        self._noted = -1
+        self._noted: tuple[int, int] | None = None
         self._found: list[Finding] = []
         self._struck: set[str] = set()
         self._strays: dict[str, int] = {}
@@ -68,12 +68,14 @@ class InvariantChecker:
     def _check(self) -> Sequence[Finding]:
         found, self._found = self._found, []
         fleet = self._stage.fleet
-        if fleet is not None and fleet.deck.journal.version != self._noted:
-            self._noted = fleet.deck.journal.version
+        noted = (fleet.deck.journal.version, self._stage.work.version) if fleet is not None else None
+        if fleet is not None and noted != self._noted:
+            self._noted = noted
             for spec in self._stage.scene.specs.values():
                 found += violations(fleet.deck.book.view(spec, fleet.deck.started))
                 found += self._out_of_service(fleet, spec)
             found += self._innocent(fleet)
+            found += self._serving(fleet)
         return found
 
     # What the clouds know.
@@ -128,6 +130,15 @@ class InvariantChecker:
             if not narrow and len(closed) > most:
                 told = ", ".join(f"{node} {book.nodes[node].state.value}" for node in closed)
                 yield _finding("budget", spec.name, f"{len(closed)} nodes are closed, {most} may be: {told}")
+
+    def _serving(self, fleet: FleetController) -> Iterator[Finding]:
+        """The scheduler places work on every active node."""
+        for node in fleet.deck.book.nodes.values():
+            place = self._stage.work.places.get(node.id)
+            if node.state is NodeState.ACTIVE and (place is None or not place.open):
+                yield _finding(
+                    "serving", node.id, "it counts as active, and the scheduler places nothing on it"
+                )
 
     def _drained(self, node: Node) -> None:
         """In the place of a node that is drained to be replaced another takes work already, where there is room."""

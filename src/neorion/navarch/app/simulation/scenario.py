@@ -36,6 +36,7 @@ class FailureRates:
     unfit: float = 0.0
     kills: float = 0.0
     kill_at_points: float = 0.0
+    scheduler_lost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Scenario:
     stop: Duration = field(default=Duration.of(minutes=1))
     lag: Duration = field(default=Duration.of(seconds=20))
     leaves_within: Duration = field(default=Duration.of(minutes=10))
+    joins_within: Duration = field(default=Duration(0))
     # Dollars an hour for one machine; 0 is not known.
     price: float = 0.0
     blows: tuple[PlannedFailure, ...] = ()

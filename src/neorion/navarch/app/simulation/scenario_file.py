@@ -45,6 +45,9 @@ class FailureRatesModel(Model):
     kill_at_points: Chance = Field(
         default=0.0, description="The chance that it dies at each of its fault points."
     )
+    scheduler_lost: Chance = Field(
+        default=0.0, description="The chance that a call to the scheduler or its answer is lost."
+    )
 
     def value(self) -> FailureRates:
         given = self.model_dump(exclude={"lost_answers", "lasting"})
@@ -84,6 +87,9 @@ class ScenarioFile(Model):
     work_leaves_within: DurationField = Field(
         default=Duration.of(minutes=10), description="How long work takes to leave a node."
     )
+    nodes_join_within: DurationField = Field(
+        default=Duration(0), description="How long a new node takes to join the scheduler's cluster."
+    )
     troubles: FailureRatesModel = Field(
         default_factory=FailureRatesModel, description="How much goes wrong by chance."
     )
@@ -109,6 +115,7 @@ class ScenarioFile(Model):
             calm=self.calm,
             boot=self.boot,
             leaves_within=self.work_leaves_within,
+            joins_within=self.nodes_join_within,
             price=self.price,
             blows=tuple(PlannedFailure(one.at, one.ill, one.nodes, one.rack) for one in self.events),
             rhythm=LoopIntervals(),

@@ -21,7 +21,7 @@ from neorion.navarch.app.control_plane import (
 )
 from neorion.navarch.app.simulation.agents import SimulatedAgents
 from neorion.navarch.app.simulation.failure_injector import FailureInjector
-from neorion.navarch.app.simulation.fake_scheduler import FakeScheduler
+from neorion.navarch.app.simulation.fake_scheduler import FakeScheduler, SchedulerBehaviour
 from neorion.navarch.app.simulation.scenario import Scenario
 from neorion.navarch.controllers.context import Backends as Outside
 from neorion.navarch.controllers.fleet_controller import FleetController
@@ -52,10 +52,14 @@ class SimulatedFleet:
             )
             for name in scene.providers
         ]
-        self.work = FakeScheduler(world.clock, world.chance("work"), scene.leaves_within)
+        self.work = FakeScheduler(
+            world.clock,
+            world.chance("work"),
+            SchedulerBehaviour(scene.leaves_within, scene.joins_within, troubles.scheduler_lost),
+        )
         self.crowd = SimulatedAgents(self.clouds, self._line, world.clock, world.chance("crowd"))
         self.crowd.unfit = troubles.unfit
-        self.storm = FailureInjector(world, self.crowd, self.clouds, scene)
+        self.storm = FailureInjector(world, self.crowd, self.clouds, self.work, scene)
         self.plane: ControlPlane | None = None
         self._control = world.host("controller")
         # Is told of every change of a node, a repair or a purchase.
