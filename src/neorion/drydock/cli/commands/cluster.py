@@ -11,7 +11,7 @@ from neorion.drydock.cli.options import binaries_option, name_option, require_ex
 from neorion.keel.cli import Command, dry_run_option
 from neorion.keel.cli.kit import Output
 
-_ADDONS: Final = ("custom-metrics", "karpenter", "prometheus", "traefik")
+_ADDONS: Final = ("custom-metrics", "gvisor", "karpenter", "prometheus", "traefik")
 _EXTRAS: Final = frozenset({"coreweave", "kueue", *_ADDONS})
 
 
@@ -34,7 +34,7 @@ _EXTRAS: Final = frozenset({"coreweave", "kueue", *_ADDONS})
     "extras",
     metavar="PART,...",
     default="",
-    help="What else to run: kueue, coreweave, custom-metrics, karpenter, prometheus, traefik.",
+    help="What else to run: kueue, coreweave, custom-metrics, gvisor, karpenter, prometheus, traefik.",
 )
 @binaries_option
 def up_command(
