@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.conformance.adapters.kinds import FLAVOR, JOB, POD, RESOURCE_CLAIM, WEBHOOKS, kind
+from neorion.conformance.adapters.kinds import FLAVOR, JOB, POD, WEBHOOKS, kind
 from neorion.conformance.adapters.run_folder import load_run, verify_run
 from neorion.conformance.adapters.workspace import RUN_LABEL
 from neorion.conformance.model import Environment, Verdict
@@ -14,7 +14,7 @@ from neorion.keel.base import Denied, NotFound
 from neorion.keel.kube import Kind, Selector
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import NAMESPACE
-from tests.conformance.kube.conftest import Checker
+from tests.conformance.checker import Checker, Fault
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 Json = dict[str, Any]
@@ -38,15 +38,6 @@ def unplaced(kind: Kind[Any], manifest: Json) -> Json:
     return manifest
 
 
-def unselective(kind: Kind[Any], manifest: Json) -> Json:
-    """An allocator that ignores selectors."""
-    if kind is RESOURCE_CLAIM:
-        manifest = copy.deepcopy(manifest)
-        for request in manifest["spec"]["devices"]["requests"]:
-            request["exactly"].pop("selectors", None)
-    return manifest
-
-
 def unwatched(kind: Kind[Any], manifest: Json) -> Json:
     """An operator that is not there: it never sees the Job that it should reconcile."""
     if kind is JOB and manifest["metadata"]["name"] == "waiting":
@@ -65,13 +56,13 @@ def unhooked(kind: Kind[Any], manifest: Json) -> Json:
     return {**manifest, "webhooks": []} if kind is WEBHOOKS else manifest
 
 
-@pytest.mark.parametrize("requirement", ["dra_support", "gang_scheduling", "robust_controller"])
+@pytest.mark.parametrize("requirement", ["gang_scheduling", "robust_controller"])
 async def test_a_sound_platform_passes_and_is_left_clean(checker: Checker, client: Client, requirement: str):
     result = await checker.run(requirement)
     assert (result.verdict, result.left_behind) == (Verdict.PASS, ()), result.reason
     assert result.outcome.environment is Environment.SIMULATED
     assert all(control.tripped for control in result.outcome.controls)
-    assert verify_run(checker.folder / "run") == []
+    assert verify_run(checker.run_folder) == []
     await assert_clean(checker, client)
 
 
@@ -79,14 +70,13 @@ async def test_a_sound_platform_passes_and_is_left_clean(checker: Checker, clien
     ("requirement", "broken", "says"),
     [
         ("gang_scheduling", ungated, "a gang that does not fit"),
-        ("dra_support", unselective, "selector by attribute"),
         ("robust_controller", unwatched, "reconciled into a child"),
         ("robust_controller", unguarded, "webhook refuses"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 async def test_a_broken_platform_fails(checker: Checker, requirement: str, broken: Any, says: str):
-    result = await checker.run(requirement, broken)
+    result = await checker.run(requirement, Fault(broken))
     assert result.verdict is Verdict.FAIL
     assert says in result.reason
 
@@ -99,15 +89,13 @@ async def test_a_broken_platform_fails(checker: Checker, requirement: str, broke
 async def test_a_control_that_is_prevented_leaves_nothing_proven(
     checker: Checker, requirement: str, prevented: Any
 ):
-    result = await checker.run(requirement, prevented)
+    result = await checker.run(requirement, Fault(prevented))
     assert result.verdict is Verdict.INCONCLUSIVE, result.reason
 
 
 async def test_what_is_not_installed_is_skipped_with_a_reason(checker: Checker):
     for requirement in ("ai_inference", "pod_autoscaling", "ai_service_metrics", "accelerator_metrics"):
-        folder = checker.folder / requirement
-        folder.mkdir()
-        result = await Checker(checker.client, folder).run(requirement)
+        result = await checker.run(requirement)
         assert result.verdict is Verdict.SKIP
         assert result.reason
 
@@ -137,10 +125,10 @@ async def test_an_interrupted_run_cleans_up_and_says_so(checker: Checker, client
                 checker.request("gang_scheduling"), lambda _: None, lambda name: _begin(begun, name)
             )
     assert scope.cancelled_caught
-    run = load_run(checker.folder / "run")
+    run = load_run(checker.run_folder)
     assert run.interrupted
     assert not any(result.verdict in {Verdict.PASS, Verdict.FAIL} for result in run.results)
-    assert verify_run(checker.folder / "run") == []
+    assert verify_run(checker.run_folder) == []
     await assert_clean(checker, client)
 
 

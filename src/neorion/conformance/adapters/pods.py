@@ -6,6 +6,7 @@ from typing import Any, Final
 from neorion.conformance.adapters.kinds import NODE, POD, Json
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide.nodes import NodeSupply, supplies, tolerations
+from neorion.keel.base import Error
 
 # Longer than any check takes.
 FOREVER: Final = ("sh", "-c", "sleep 3600")
@@ -55,6 +56,17 @@ def pod_spec(
     }
 
 
+def on_node(spec: Json, node: Json) -> Json:
+    """The pod on this very node, whether it has accelerators or not."""
+    hostname = node["metadata"]["labels"]["kubernetes.io/hostname"]
+    taints = node["spec"].get("taints") or ()
+    return {
+        **spec,
+        "nodeSelector": {"kubernetes.io/hostname": hostname},
+        "tolerations": tolerations(taints),
+    }
+
+
 # Simulated nodes end the pods of Jobs by themselves, unless they say how long they run.
 RUNS_ON: Final = {"drydock.neorion.dev/runs-for": "1h"}
 
@@ -71,3 +83,18 @@ def named(pods: Sequence[Json], **labels: str) -> list[Json]:
         return all(own.get(key) == value for key, value in labels.items())
 
     return [pod for pod in pods if fits(pod)]
+
+
+async def until_logged(workspace: Workspace, pod: str, container: str, last: str) -> str:
+    """The log of a container once it holds the text, or as it is when the patience is over."""
+    until = workspace.clock.monotonic() + workspace.options.patience.seconds
+    log = ""
+    while last not in log and workspace.clock.monotonic() < until:
+        try:
+            log = await workspace.api.logs(pod, workspace.namespace, container)
+        except Error:
+            # The container has not begun.
+            log = ""
+        if last not in log:
+            await workspace.clock.sleep(workspace.pause)
+    return log

@@ -52,6 +52,7 @@ class Workspace:
     assertions: list[Assertion] = field(default_factory=list[Assertion])
     controls: list[Control] = field(default_factory=list[Control])
     _made: list[tuple[Kind[Json], str]] = field(default_factory=list[tuple[Kind[Json], str]])
+    _is_open: bool = False
 
     @property
     def pause(self) -> Duration:
@@ -63,6 +64,11 @@ class Workspace:
         return {RUN_LABEL: self.run}
 
     async def open(self) -> None:
+        """Makes the namespace. The first object of the check that lives in it does so, too."""
+        if self._is_open:
+            return
+        # Before it is there: an interruption right after must not leave it.
+        self._is_open = True
         meta = {"name": self.namespace, "labels": self.labels}
         await self.api.create(NAMESPACE, {"metadata": meta})
         account = Kind(dict[str, Any], "ServiceAccount", "serviceaccounts", whole=True)
@@ -73,8 +79,8 @@ class Workspace:
     ) -> Json:
         """An object of this check, labelled, in its namespace if it lives in one."""
         manifest = self.manifest(kind, name, body, labels)
+        await self.open()
         if not kind.namespaced:
-            # Before it is there: an interruption right after must not leave it.
             self._made.append((kind, name))
         return await self.api.create(kind, manifest)
 
@@ -148,6 +154,8 @@ class Workspace:
 
         Operators hold an object back while another one refers to it, and some do not look again: order matters.
         """
+        if not self._is_open:
+            return []
         left = [problem for kind in (JOB, POD, RESOURCE_CLAIM) for problem in await self._empty(kind)]
         for kind, name in (*reversed(self._made), (NAMESPACE, self.namespace)):
             left += await remove(self.api, kind, name)

@@ -117,7 +117,6 @@ class Engine:
         left: list[str] = []
         try:
             with anyio.fail_after(CHECK_MOST.seconds):
-                await workspace.open()
                 outcome = await check.run(workspace)
         except TimeoutError:
             error = f"The check did not end within {CHECK_MOST}."

@@ -11,7 +11,8 @@ from neorion.conformance.model import Assertion
 _DEVICE: Final = re.compile(r"^device (\S+) ([0-9a-f]+:[0-9a-f]+)$", re.MULTILINE)
 _VISIBLE: Final = re.compile(r"^visible (\S*)$", re.MULTILINE)
 _OPENED: Final = re.compile(r"^opened ([0-9a-f]+:[0-9a-f]+)$", re.MULTILINE)
-_DONE: Final = "probe done"
+# The last line of a probe.
+DONE: Final = "probe done"
 # /dev/null, which device emulators hand out: every container may open it.
 NULL: Final = "1:3"
 
@@ -36,12 +37,12 @@ def probe_script(glob: str, visible: str, numbers: tuple[str, ...] = ()) -> str:
             f"mknod /tmp/node c {major} {minor} 2>/dev/null && head -c 0 /tmp/node >/dev/null 2>&1 "
             f"&& (exec 3</tmp/node) 2>/dev/null && echo 'opened {number}'; rm -f /tmp/node"
         )
-    return "\n".join([*lines, f"echo '{_DONE}'", "sleep 3600"])
+    return "\n".join([*lines, f"echo '{DONE}'", "sleep 3600"])
 
 
 def sight_of(log: str) -> Sight | None:
     """None while the probe has not finished."""
-    if _DONE not in log:
+    if DONE not in log:
         return None
     found = _VISIBLE.search(log)
     ids = tuple(

@@ -64,6 +64,15 @@ def is_ready(node: Json) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
+def is_refused(pod: Json) -> bool:
+    """Whether the scheduler has looked for a node for the pod and found none."""
+    conditions: list[Json] = pod.get("status", {}).get("conditions", [])
+    return any(
+        each["type"] == "PodScheduled" and each["status"] == "False" and each.get("reason") == "Unschedulable"
+        for each in conditions
+    )
+
+
 def tolerations(taints: Iterable[Json]) -> list[dict[str, str]]:
     return [{"key": each["key"], "operator": "Exists", "effect": each["effect"]} for each in taints]
 

@@ -45,6 +45,11 @@ def hold_accelerators(pods: Sequence[Json], count: int, held: int) -> Assertion:
     )
 
 
+def is_placed(name: str, pod: Json, node: str) -> Assertion:
+    found = str(pod["spec"].get("nodeName", ""))
+    return Assertion(name, found == node, f"The pod is on {found or 'no node'}, {node} has the devices.")
+
+
 def grew_for(pod_node: str, uid: str, before: Collection[str], seconds: float) -> Assertion:
     """The pod runs on a node that was not there before. Nodes are known by uid, because names come back."""
     held = bool(pod_node) and bool(uid) and uid not in before

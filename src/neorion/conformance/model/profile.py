@@ -19,8 +19,20 @@ class MetricNames(Struct, frozen=True, forbid_unknown_fields=True):
     optional: tuple[str, ...] = ()
 
 
+class DriverVersion(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the version of the driver is advertised, and the file in which every container can read it."""
+
+    attribute: str = ""
+    label: str = ""
+    file: str = ""
+
+
 class AcceleratorProfile(Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of accelerator. `visible_devices` is the variable by which its runtime hands out devices."""
+    """One kind of accelerator.
+
+    `visible_devices` is the variable by which its runtime hands out devices. `virtual` is the label of nodes whose
+    devices are virtual ones.
+    """
 
     name: str
     resource: str
@@ -29,6 +41,8 @@ class AcceleratorProfile(Struct, frozen=True, forbid_unknown_fields=True):
     taint: str = ""
     device_glob: str = ""
     visible_devices: str = ""
+    virtual: str = ""
+    version: DriverVersion = field(default_factory=DriverVersion)
     exporters: tuple[str, ...] = ()
     metrics: MetricNames = field(default_factory=MetricNames)
 

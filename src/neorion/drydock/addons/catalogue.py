@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from neorion.drydock.addons import custom_metrics, karpenter, prometheus, traefik
+from neorion.drydock.addons import custom_metrics, gvisor, karpenter, prometheus, traefik
 from neorion.drydock.binaries import Tell, build_missing
 from neorion.drydock.cluster import Cluster
 
@@ -24,6 +24,7 @@ ADDONS: Final = {
     addon.name: addon
     for addon in (
         Addon("custom-metrics", custom_metrics.start, networked=True),
+        Addon("gvisor", gvisor.start, gvisor.PROGRAMS, networked=True),
         Addon("karpenter", karpenter.start, karpenter.PROGRAMS),
         Addon("prometheus", prometheus.start, prometheus.PROGRAMS, networked=True),
         Addon("traefik", traefik.start, traefik.PROGRAMS, networked=True),

@@ -29,6 +29,10 @@ def _kueue_stamp(version: str) -> dict[str, str]:
     return {"sigs.k8s.io/kueue/pkg/version.GitVersion": version}
 
 
+def _gvisor_stamp(version: str) -> dict[str, str]:
+    return {"gvisor.dev/gvisor/runsc/version.version": version}
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """Where the makers of a product put its programs: each as it is, or in an archive as `member`.
@@ -148,6 +152,8 @@ PRODUCTS: Final = (
     Product(
         "traefik", "github.com/traefik/traefik/v3", "github.com/traefik/traefik/v3/cmd/traefik", ("traefik",)
     ),
+    # From the branch on which its makers keep what the Go tools can build.
+    Product("gvisor", "gvisor.dev/gvisor", ".", ("runsc", "containerd-shim-runsc-v1"), _gvisor_stamp),
     # Its makers release images and manifests, no program.
     Product("kueue", "sigs.k8s.io/kueue", "sigs.k8s.io/kueue/cmd/kueue", ("kueue",), _kueue_stamp),
 )

@@ -15,15 +15,15 @@ SOCKET: Final = "/run/containerd/containerd.sock"
 _CNI_PROGRAMS: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 
 
-def write_config(node: Node, pki: Pki, registry: Registry, server: str) -> None:
-    """Everything in the node's folder that is not data."""
+def write_config(node: Node, pki: Pki, registry: Registry, server: str, sandbox: Path | None = None) -> None:
+    """Everything in the node's folder that is not data. `sandbox` is the folder of gVisor's programs, if they are built."""
     folder = node.folder
     for name in ("kubelet", "cni", "log", "containerd", "network", "registries/_default"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "resolv.conf").touch()
     (folder / "kubelet.json").write_text(json.dumps(_kubelet(node, pki)))
     (folder / "kube-proxy.json").write_text(json.dumps(_kube_proxy(node)))
-    (folder / "containerd.toml").write_text(_containerd(node))
+    (folder / "containerd.toml").write_text(_containerd(node) + _sandbox(node, sandbox))
     (folder / "network/pods.conflist").write_text(json.dumps(_pod_network(node)))
     (folder / "registries/_default/hosts.toml").write_text(registry.hosts_toml())
     pki.kubeconfig(folder / "kubeconfig", node.part, server)
@@ -112,6 +112,31 @@ bin_dir = "{_cni_programs()}"
 conf_dir = "{folder}/network"
 [{cri}.registry]
 config_path = "{folder}/registries"
+"""
+
+
+def _sandbox(node: Node, programs: Path | None) -> str:
+    """The handler of the RuntimeClass `gvisor`."""
+    if programs is None:
+        return ""
+    options = node.folder / "runsc.toml"
+    options.write_text(f"""\
+binary_name = "{programs / "runsc"}"
+[runsc_config]
+platform = "systrap"
+# The control groups of this machine are of the first version, and the node has a part of them alone.
+ignore-cgroups = "true"
+""")
+    runtimes = 'plugins."io.containerd.grpc.v1.cri".containerd.runtimes'
+    return f"""\
+[{runtimes}.runc]
+runtime_type = "io.containerd.runc.v2"
+[{runtimes}.runsc]
+runtime_type = "io.containerd.runsc.v1"
+runtime_path = "{programs / "containerd-shim-runsc-v1"}"
+[{runtimes}.runsc.options]
+TypeUrl = "io.containerd.runsc.v1.options"
+ConfigPath = "{options}"
 """
 
 

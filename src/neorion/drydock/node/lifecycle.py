@@ -49,7 +49,9 @@ async def bring_up(cluster: Cluster, node: Node, tell: Tell = ignore_progress) -
     _make_identity(cluster, node)
     if node.spec.gpus:
         DeviceTable(node.folder).fill(node.spec.gpus)
-    write_config(node, cluster.pki, Registry.of(cluster.layout), cluster.layout.server)
+    runsc = cluster.shelf.find("runsc")
+    sandbox = runsc.parent if runsc is not None else None
+    write_config(node, cluster.pki, Registry.of(cluster.layout), cluster.layout.server, sandbox)
     async with cluster.api() as api:
         await _register(api, node)
         await _boot(cluster, node)

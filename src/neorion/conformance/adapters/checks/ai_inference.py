@@ -15,7 +15,7 @@ from neorion.conformance.adapters.kinds import (
     Json,
     kind,
 )
-from neorion.conformance.adapters.pods import pod_spec
+from neorion.conformance.adapters.pods import on_node, pod_spec
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import traffic
 from neorion.conformance.decide.nodes import environment_of, is_ready
@@ -70,10 +70,6 @@ async def _class(workspace: Workspace) -> str:
 
 async def _make_backends(workspace: Workspace, node: Json) -> None:
     for name in _BACKENDS:
-        spec = pod_spec(workspace, None, 0, ("sh", "-c", traffic.server_script(_PORT, name, _PAUSE_S)))
-        spec["nodeSelector"] = {
-            "kubernetes.io/hostname": node["metadata"]["labels"]["kubernetes.io/hostname"]
-        }
         label = {"conformance.neorion.dev/backend": name}
         await workspace.create(POD, name, {"spec": _backend(workspace, node, name)}, label)
         await workspace.create(SERVICE, name, {"spec": {"selector": label, "ports": [{"port": _PORT}]}})
@@ -84,10 +80,7 @@ async def _make_backends(workspace: Workspace, node: Json) -> None:
 
 def _backend(workspace: Workspace, node: Json, name: str) -> Json:
     spec = pod_spec(workspace, None, 0, ("sh", "-c", traffic.server_script(_PORT, name, _PAUSE_S)))
-    return {
-        **spec,
-        "nodeSelector": {"kubernetes.io/hostname": node["metadata"]["labels"]["kubernetes.io/hostname"]},
-    }
+    return on_node(spec, node)
 
 
 async def _make_gateway(workspace: Workspace, name: str) -> Json | None:

@@ -5,7 +5,7 @@ from typing import Final
 from neorion.conformance.adapters.check import Check
 from neorion.conformance.adapters.endpoint import Endpoint, endpoint
 from neorion.conformance.adapters.kinds import NODE, POD, Json
-from neorion.conformance.adapters.pods import pod_spec
+from neorion.conformance.adapters.pods import on_node, pod_spec
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import monitoring
 from neorion.conformance.decide.nodes import environment_of, is_ready
@@ -77,8 +77,7 @@ async def _counts(workspace: Workspace, node: Json, prometheus: Endpoint) -> Non
 async def _serve(
     workspace: Workspace, node: Json, name: str, nonce: str, annotations: dict[str, str]
 ) -> None:
-    spec = pod_spec(workspace, None, 0, ("sh", "-c", monitoring.server_script(_PORT, nonce)))
-    spec["nodeSelector"] = {"kubernetes.io/hostname": node["metadata"]["labels"]["kubernetes.io/hostname"]}
+    spec = on_node(pod_spec(workspace, None, 0, ("sh", "-c", monitoring.server_script(_PORT, nonce))), node)
     spec["containers"][0]["ports"] = [{"containerPort": _PORT}]
     await workspace.create(POD, name, {"metadata": {"annotations": annotations}, "spec": spec})
     until = workspace.clock.monotonic() + workspace.options.patience.seconds

@@ -3,15 +3,25 @@
 from typing import Final
 
 from neorion.conformance.adapters.check import Check
+from neorion.conformance.adapters.claims import (
+    DRIVER,
+    allocated,
+    claim,
+    claim_and_use,
+    device_path,
+    is_unschedulable,
+    offer_devices,
+    one_of,
+    release,
+    use,
+)
 from neorion.conformance.adapters.groups import resources_of
-from neorion.conformance.adapters.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE, Json
-from neorion.conformance.adapters.pods import make_pod, pod_spec
+from neorion.conformance.adapters.kinds import POD, RESOURCE_CLAIM, Json
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide.dra import devices_of, got_one_of, serves_all, together, waits
 from neorion.conformance.decide.verdict import control_of
 from neorion.conformance.model import CheckPlan, Environment, Outcome
 
-_DRIVER: Final = "conformance.neorion.dev"
 # Two small devices and a large one, so that each selector has a known answer.
 _SIZES: Final = {"small-0": ("small", "16Gi"), "small-1": ("small", "16Gi"), "large-0": ("large", "80Gi")}
 _LIMITS: Final = (
@@ -37,57 +47,60 @@ async def _run(workspace: Workspace) -> Outcome:
 
 
 async def _offer_devices(workspace: Workspace) -> None:
-    name = workspace.namespace
-    # The pool is named after the run: devices of another run must not be given to this one.
-    selector = (
-        f'device.driver == "{_DRIVER}" && device.attributes["{_DRIVER}"].run == "{workspace.namespace}"'
-    )
-    await workspace.create(DEVICE_CLASS, name, {"spec": {"selectors": [{"cel": {"expression": selector}}]}})
     devices = [
         {
             "name": device,
-            "attributes": {"model": {"string": model}, "run": {"string": name}},
+            "attributes": {"model": {"string": model}},
             "capacity": {"memory": {"value": memory}},
         }
         for device, (model, memory) in _SIZES.items()
     ]
-    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": _DRIVER, "pool": pool, "allNodes": True, "devices": devices}
-    await workspace.create(RESOURCE_SLICE, name, {"spec": spec})
+    await offer_devices(workspace, devices)
 
 
 async def _selects(workspace: Workspace) -> None:
-    """By attribute, by capacity, and the first choice of several."""
+    """By attribute, by capacity, and the first of several alternatives."""
     window = workspace.options.window.seconds
-    attributes, capacity = f'device.attributes["{_DRIVER}"]', f'device.capacity["{_DRIVER}"]'
-    await _claim(workspace, "by-attribute", _exactly(workspace, f'{attributes}.model == "large"'))
-    await _use(workspace, "by-attribute")
-    large = [_path(workspace, "large-0")]
-    found = await _allocated(workspace, "by-attribute")
+    attributes, capacity = f'device.attributes["{DRIVER}"]', f'device.capacity["{DRIVER}"]'
+    await claim(workspace, "by-attribute", one_of(workspace.namespace, f'{attributes}.model == "large"'))
+    await use(workspace, "by-attribute")
+    large = [device_path(workspace, "large-0")]
+    found = await allocated(workspace, "by-attribute")
     workspace.assert_that(got_one_of("a selector by attribute picks a matching device", found, large))
-    await _release(workspace, "by-attribute")
-    await _claim(
-        workspace, "by-capacity", _exactly(workspace, f'{capacity}.memory.compareTo(quantity("40Gi")) >= 0')
+    await release(workspace, "by-attribute")
+    await claim(
+        workspace,
+        "by-capacity",
+        one_of(workspace.namespace, f'{capacity}.memory.compareTo(quantity("40Gi")) >= 0'),
     )
-    await _use(workspace, "by-capacity")
-    found = await _allocated(workspace, "by-capacity")
+    await use(workspace, "by-capacity")
+    found = await allocated(workspace, "by-capacity")
     workspace.assert_that(got_one_of("a selector by capacity picks a matching device", found, large))
-    await _release(workspace, "by-capacity")
-    await _claim(workspace, "no-such", _exactly(workspace, f'{attributes}.model == "none"'))
-    await _use(workspace, "no-such")
-    found = await _allocated(workspace, "no-such", for_window=True)
+    await release(workspace, "by-capacity")
+    alternatives = (f'{attributes}.model == "none"', f'{attributes}.model == "large"', "true")
+    choices = [
+        {**one_of(workspace.namespace, each)["exactly"], "name": f"choice-{index}"}
+        for index, each in enumerate(alternatives)
+    ]
+    found = await claim_and_use(workspace, "first", {"name": "device", "firstAvailable": choices})
+    workspace.assert_that(got_one_of("the first alternative that there is is taken", found, large))
+    await release(workspace, "first")
+    await claim(workspace, "no-such", one_of(workspace.namespace, f'{attributes}.model == "none"'))
+    await use(workspace, "no-such")
+    found = await allocated(workspace, "no-such", for_window=True)
     # The same assertion as above on a selector that nothing meets.
-    every = [_path(workspace, device) for device in _SIZES]
+    every = [device_path(workspace, device) for device in _SIZES]
     control = got_one_of("a selector picks a matching device", found, every)
-    workspace.control(control_of("a selector that no device meets", control))
+    arose = bool(devices_of(found or {})) or await is_unschedulable(workspace, "no-such")
+    workspace.control(control_of("a selector that no device meets", control, arose=arose))
     workspace.assert_that(waits("a claim that no device meets waits", found, window))
-    await _release(workspace, "no-such")
+    await release(workspace, "no-such")
 
 
 async def _shares(workspace: Workspace) -> None:
-    await _claim(workspace, "shared", _exactly(workspace, "true"))
+    await claim(workspace, "shared", one_of(workspace.namespace, "true"))
     for index in range(2):
-        await _use(workspace, "shared", f"shared-{index}")
+        await use(workspace, "shared", f"shared-{index}")
 
     def both(pods: list[Json]) -> list[Json] | None:
         users = [
@@ -100,84 +113,36 @@ async def _shares(workspace: Workspace) -> None:
     workspace.assert_that(together(await workspace.until(POD, both) or []))
     for index in range(2):
         await workspace.api.delete(POD, f"shared-{index}", workspace.namespace, at_once=True)
-    await _release(workspace, "shared", pods=False)
+    await release(workspace, "shared", pods=False)
 
 
 async def _waits_and_gets(workspace: Workspace) -> None:
     """One claim more than there are devices: it waits, and gets what is released."""
     names = [f"each-{index}" for index in range(len(_SIZES))]
-    every = [_path(workspace, device) for device in _SIZES]
+    every = [device_path(workspace, device) for device in _SIZES]
     for name in names:
-        await _claim(workspace, name, _exactly(workspace, "true"))
-        await _use(workspace, name)
+        await claim(workspace, name, one_of(workspace.namespace, "true"))
+        await use(workspace, name)
         if not workspace.assert_that(
-            got_one_of(f"claim {name} gets a device", await _allocated(workspace, name), every)
+            got_one_of(f"claim {name} gets a device", await allocated(workspace, name), every)
         ):
             return
-    await _claim(workspace, "one-more", _exactly(workspace, "true"))
-    await _use(workspace, "one-more")
-    found = await _allocated(workspace, "one-more", for_window=True)
+    await claim(workspace, "one-more", one_of(workspace.namespace, "true"))
+    await use(workspace, "one-more")
+    found = await allocated(workspace, "one-more", for_window=True)
     control = got_one_of("a claim gets a device", found, every)
-    workspace.control(control_of("one claim more than there are devices", control))
+    arose = bool(devices_of(found or {})) or await is_unschedulable(workspace, "one-more")
+    workspace.control(control_of("one claim more than there are devices", control, arose=arose))
     held = devices_of(await workspace.api.get(RESOURCE_CLAIM, names[0], workspace.namespace))
-    await _release(workspace, names[0])
-    found = await _allocated(workspace, "one-more")
+    await release(workspace, names[0])
+    found = await allocated(workspace, "one-more")
     workspace.assert_that(got_one_of("a released device is given to the claim that waits", found, held))
-
-
-def _exactly(workspace: Workspace, expression: str) -> Json:
-    selectors = [{"cel": {"expression": expression}}]
-    return {"name": "device", "exactly": {"deviceClassName": workspace.namespace, "selectors": selectors}}
-
-
-async def _claim(workspace: Workspace, name: str, request: Json) -> None:
-    await workspace.create(RESOURCE_CLAIM, name, {"spec": {"devices": {"requests": [request]}}})
-
-
-async def _use(workspace: Workspace, claim: str, pod: str = "") -> None:
-    spec = pod_spec(workspace, None, 0)
-    spec["resourceClaims"] = [{"name": "device", "resourceClaimName": claim}]
-    spec["containers"][0]["resources"]["claims"] = [{"name": "device"}]
-    # Also where simulated nodes are tainted: the devices are for all nodes.
-    spec["tolerations"] = [{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}]
-    await make_pod(workspace, pod or claim, spec)
-
-
-async def _allocated(workspace: Workspace, name: str, *, for_window: bool = False) -> Json | None:
-    """The claim once it has devices; otherwise as it is when the time is over."""
-
-    def look(claims: list[Json]) -> Json | None:
-        found = [claim for claim in claims if claim["metadata"]["name"] == name and devices_of(claim)]
-        return found[0] if found else None
-
-    within = workspace.options.window if for_window else workspace.options.patience
-    found = await workspace.until(RESOURCE_CLAIM, look, within)
-    return found or await workspace.api.get(RESOURCE_CLAIM, name, workspace.namespace)
-
-
-async def _release(workspace: Workspace, name: str, *, pods: bool = True) -> None:
-    if pods:
-        await workspace.api.delete(POD, name, workspace.namespace, at_once=True)
-
-    def free(claims: list[Json]) -> bool | None:
-        mine = [claim for claim in claims if claim["metadata"]["name"] == name]
-        return not any(claim.get("status", {}).get("reservedFor") for claim in mine) or None
-
-    await workspace.until(RESOURCE_CLAIM, free)
-    await workspace.api.delete(RESOURCE_CLAIM, name, workspace.namespace)
-    await workspace.until(
-        RESOURCE_CLAIM, lambda claims: all(each["metadata"]["name"] != name for each in claims) or None
-    )
-
-
-def _path(workspace: Workspace, device: str) -> str:
-    return f"{_DRIVER}/{workspace.namespace}/{device}"
 
 
 DRA_SUPPORT: Final = Check(
     "dra_support",
     CheckPlan(
-        ("DeviceClass", "ResourceSlice with 3 devices", "8 ResourceClaims", "9 Pods"),
+        ("DeviceClass", "ResourceSlice with 3 devices", "9 ResourceClaims", "10 Pods"),
         ("Kubernetes 1.34 or newer",),
         45,
     ),
@@ -188,6 +153,8 @@ DRA_SUPPORT: Final = Check(
         "create resourceslices.resource.k8s.io",
         "delete resourceslices.resource.k8s.io",
         "create resourceclaims.resource.k8s.io",
+        "get resourceclaims.resource.k8s.io",
+        "delete resourceclaims.resource.k8s.io",
         "watch resourceclaims.resource.k8s.io",
     ),
 )

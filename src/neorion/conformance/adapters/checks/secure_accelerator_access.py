@@ -4,7 +4,7 @@ from typing import Final
 
 from neorion.conformance.adapters.check import Check
 from neorion.conformance.adapters.kinds import NAMESPACE, Json
-from neorion.conformance.adapters.pods import make_pod, node_supplies, pod_spec
+from neorion.conformance.adapters.pods import make_pod, node_supplies, pod_spec, until_logged
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import access
 from neorion.conformance.decide.nodes import NodeSupply
@@ -32,6 +32,7 @@ async def _run(workspace: Workspace) -> Outcome:
     node = nodes[0]
     # The control needs a device by hostPath, which stricter levels of pod security forbid.
     level = {"pod-security.kubernetes.io/enforce": "privileged"}
+    await workspace.open()
     await workspace.api.merge(NAMESPACE, workspace.namespace, {"metadata": {"labels": level}})
     granted = await _granted(workspace, node)
     numbers = granted.devices if granted is not None else {}
@@ -109,18 +110,8 @@ def _spec(workspace: Workspace, node: NodeSupply, accelerators: int, numbers: tu
 
 
 async def _sight(workspace: Workspace, pod: str, container: str) -> access.Sight | None:
-    """What the probe printed once it has finished."""
-    until = workspace.clock.monotonic() + workspace.options.patience.seconds
-    while workspace.clock.monotonic() < until:
-        try:
-            sight = access.sight_of(await workspace.api.logs(pod, workspace.namespace, container))
-        except Error:
-            # The container has not begun.
-            sight = None
-        if sight is not None:
-            return sight
-        await workspace.clock.sleep(workspace.pause)
-    return None
+    """Everything that the probe printed, if it has finished."""
+    return access.sight_of(await until_logged(workspace, pod, container, access.DONE))
 
 
 SECURE_ACCELERATOR_ACCESS: Final = Check(
