@@ -238,7 +238,7 @@ class RuntimeContract:
         await runtime.renew(LONG)
         with anyio.move_on_after(2.5):
             await ended(runtime, order.attempt)
-        assert [seen.phase for seen in await runtime.seen()] == [Phase.RUNNING]
+        assert (await reaches(runtime, order.attempt, Phase.RUNNING)).phase is Phase.RUNNING
 
     async def test_the_log_holds_what_was_said(self, rig: Rig, runtime: Runtime):
         order = rig.command(rig.words.says("föö\nbar"))

@@ -39,9 +39,7 @@ def settings(namespace: str, **more: Any) -> PodSettings:
         image="busybox",
         python=sys.executable,
         volumes=tuple({"name": f"host-{i}", "hostPath": {"path": there}} for i, (_, there) in places),
-        mounts=tuple(
-            {"name": f"host-{i}", "mountPath": here, "readOnly": True} for i, (here, _) in places
-        ),
+        mounts=tuple({"name": f"host-{i}", "mountPath": here, "readOnly": True} for i, (here, _) in places),
         **more,
     )
 

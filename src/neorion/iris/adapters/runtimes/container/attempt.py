@@ -1,6 +1,6 @@
 """An attempt as the container runtime keeps it, and when it has to be given up."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -44,8 +44,6 @@ class ContainerAttempt:
     status_since: float = 0.0
     link: RunnerLink | None = None
     granted_until: float | None = None
-    # Until the first lease of this life, nobody knows what the last one has granted.
-    from_last_life: bool = False
 
     @property
     def stop_requested(self) -> bool:
@@ -72,7 +70,7 @@ class ContainerAttempt:
         if self.granted_until is not None:
             why = "Its runner cannot be reached, and its lease is over."
             return self._given_up(why) if now > self.granted_until + LEASE_MARGIN.seconds else None
-        if now > leased_until and not self.from_last_life:
+        if now > leased_until:
             return self._given_up("The worker was out of touch with its controller.")
         return self._hopeless(self.status, now) if self.status is not None else None
 
@@ -87,13 +85,3 @@ class ContainerAttempt:
 
     def _given_up(self, why: str) -> ExitInfo:
         return ExitInfo(ExitKind.STOPPED if self.stop_requested else ExitKind.LOST, 0, why)
-
-
-@dataclass(slots=True)
-class LeaseClock:
-    """When the worker's lease is over; before the first one there is none."""
-
-    until: float = field(default=float("-inf"))
-
-    def left_s(self, now: float) -> float:
-        return max(0.0, self.until - now)

@@ -59,9 +59,12 @@ class AttemptStore:
         """The archive of a bundle that was a directory."""
         return self._folder / attempt / "bundle.zip"
 
-    def add(self, attempt: AttemptId, order: StoredOrder) -> None:
+    def add(self, attempt: AttemptId) -> None:
+        """Makes its folder. Without an order in it, the next life of the worker removes it."""
         (self._folder / attempt).mkdir(mode=0o700, exist_ok=True)
         self.log(attempt).touch(mode=0o600)
+
+    def accept(self, attempt: AttemptId, order: StoredOrder) -> None:
         self._write(attempt, "order", _encode(order))
 
     def begun(self, attempt: AttemptId) -> None:

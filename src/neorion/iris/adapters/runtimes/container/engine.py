@@ -57,6 +57,11 @@ class ContainerEngine(Protocol):
         """Names the present life of what containers run on: in the next one nothing of this one runs."""
         ...
 
+    @property
+    def host_network(self) -> bool:
+        """Whether tasks are reached at the worker's address."""
+        ...
+
     async def create(self, spec: ContainerSpec) -> None:
         """Makes and starts it. Retry where it may be tried again; other errors are final."""
         ...

@@ -22,6 +22,10 @@ ATTEMPT_ENV: Final = "IRIS_RUNNER_ATTEMPT"
 TOKEN_ENV: Final = "IRIS_RUNNER_TOKEN"  # noqa: S105 -- a name
 
 
+# The container's own address, where it has one: it takes the place of the worker's.
+HOST_ENV: Final = "IRIS_VM_ADDRESS"
+
+
 class Hello(Struct, frozen=True, array_like=True, tag="Hello"):
     """The first message of each connection. `begun` says that the runner has its order already."""
 

@@ -11,7 +11,7 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from neorion.iris.adapters.runtimes.container import verdict
-from neorion.iris.adapters.runtimes.container.attempt import ContainerAttempt, Creation, LeaseClock
+from neorion.iris.adapters.runtimes.container.attempt import ContainerAttempt, Creation
 from neorion.iris.adapters.runtimes.container.attempt_store import AttemptStore, StoredOrder
 from neorion.iris.adapters.runtimes.container.bundle_archive import as_archive
 from neorion.iris.adapters.runtimes.container.engine import (
@@ -20,6 +20,7 @@ from neorion.iris.adapters.runtimes.container.engine import (
     ContainerState,
     ContainerStatus,
 )
+from neorion.iris.adapters.runtimes.container.lease import WorkerLease
 from neorion.iris.adapters.runtimes.container.messages import (
     ADDRESS_ENV,
     ATTEMPT_ENV,
@@ -47,6 +48,9 @@ log = logger(__name__)
 
 # The controller's choice of GPUs counts on the machine, not in a container that has no others.
 GPUS_ENV: Final = "CUDA_VISIBLE_DEVICES"
+# Gangs meet at the address of a worker, which is none of a container with a network of its own.
+_WORLD_ENV: Final = "WORLD_SIZE"
+_NO_GANGS: Final = "Gangs cannot run as Pods yet: choose a scale group with runtime: process."
 LOOK_EVERY: Final = Duration.of(ms=200)
 _GRACE: Final = Duration.of(seconds=10)
 _AGAIN: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=20), attempts=1_000_000_000)
@@ -69,7 +73,7 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
         self._rng = rng
         self._store = AttemptStore(root / "attempts")
         self._attempts: dict[AttemptId, ContainerAttempt] = {}
-        self._lease = LeaseClock()
+        self._lease = WorkerLease(root / "lease", clock)
         self._readers: set[ReportReader] = set()
         self._server = RunnerServer(root / "runners", address, self._session)
         self._context = SessionContext(self._store, self._grant, self._running, self._finish)
@@ -80,7 +84,8 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
         for kept in self._store.load():
             attempt = ContainerAttempt(AttemptId(kept.order.job.attempt), kept.order, kept.phase, kept.end)
             attempt.stop_grace = _GRACE if kept.stopping else None
-            attempt.from_last_life = kept.phase is Phase.RUNNING
+            # Its runner was granted no more than that.
+            attempt.granted_until = self._lease.until if kept.phase is Phase.RUNNING else None
             attempt.ending = kept.end is not None
             self._attempts[attempt.id] = attempt
         await self._group.__aenter__()
@@ -109,7 +114,7 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
         if order.attempt in self._attempts:
             return
         request = start_request(order)
-        if not self._lease.left_s(self._clock.monotonic()):
+        if not self._lease.left:
             raise Conflict(
                 "runtime.no_lease",
                 "Nothing may be started while the worker is out of touch with its controller.",
@@ -119,22 +124,31 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
         gpus = tuple(filter(None, variables.pop(GPUS_ENV, "").split(",")))
         # The container has the limits, and a process of its own.
         job = replace(request, variables=list(variables.items()), cpu_milli=0, memory=0, pool="")
-        stored = StoredOrder(job, order.resources, gpus)
+        stored = await self._accept(order, StoredOrder(job, order.resources, gpus))
+        if order.attempt in self._attempts:
+            return
         attempt = self._attempts[order.attempt] = ContainerAttempt(order.attempt, stored)
+        self._lease.save()
+        self._publish(attempt)
+        if not self._engine.host_network and int(variables.get(_WORLD_ENV, "1")) > 1:
+            await self._finish(attempt, ExitInfo(ExitKind.NOT_STARTED, 0, _NO_GANGS))
+            return
+        self._group.start_soon(self._create, attempt)
+
+    async def _accept(self, order: AttemptSpec, stored: StoredOrder) -> StoredOrder:
+        """Writes the order down, with a bundle that is one file."""
         try:
-            await anyio.to_thread.run_sync(self._store.add, attempt.id, stored)
+            await anyio.to_thread.run_sync(self._store.add, order.attempt)
             if order.bundle is not None:
-                archive = await as_archive(order.bundle, self._store.bundle(attempt.id))
-                attempt.order = StoredOrder(replace(job, bundle=str(archive)), order.resources, gpus)
-                await anyio.to_thread.run_sync(self._store.add, attempt.id, attempt.order)
+                archive = await as_archive(order.bundle, self._store.bundle(order.attempt))
+                stored = replace(stored, job=replace(stored.job, bundle=str(archive)))
+            await anyio.to_thread.run_sync(self._store.accept, order.attempt, stored)
         except OSError as error:
-            del self._attempts[order.attempt]
-            self._store.remove(attempt.id)
+            self._store.remove(order.attempt)
             raise Retry(
                 "runtime.disk", "There is no room for another attempt.", hint="free space on the worker"
             ) from error
-        self._publish(attempt)
-        self._group.start_soon(self._create, attempt)
+        return stored
 
     async def stop(self, attempt: AttemptId, grace: Duration) -> None:
         one = self._attempts.get(attempt)
@@ -170,11 +184,9 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
             self._readers.discard(reader)
 
     async def renew(self, life: Duration) -> None:
-        self._lease.until = self._clock.monotonic() + life.seconds
-        for one in self._attempts.values():
-            if one.from_last_life:
-                one.from_last_life = False
-                one.granted_until = self._lease.until
+        self._lease.renew(life)
+        if any(one.end is None for one in self._attempts.values()):
+            self._lease.save()
 
     async def stats(self) -> Mapping[AttemptId, AttemptUsage]:
         found = dict[AttemptId, AttemptUsage]()
@@ -305,10 +317,8 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
                 one.link = None
 
     def _grant(self, one: ContainerAttempt) -> int:
-        now = self._clock.monotonic()
-        left = self._lease.left_s(now)
-        one.granted_until = max(one.granted_until or 0.0, now + left)
-        return round(left * 1e9)
+        one.granted_until = max(one.granted_until or 0.0, self._lease.until)
+        return self._lease.left.ns
 
     async def _running(self, one: ContainerAttempt) -> None:
         if one.phase is Phase.BUILDING and not one.ending:

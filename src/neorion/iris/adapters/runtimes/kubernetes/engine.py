@@ -32,6 +32,10 @@ class PodEngine:
         """A Pod outlives its worker's container, and is deleted with its worker's Pod."""
         return f"pods-of-{self._settings.worker}"
 
+    @property
+    def host_network(self) -> bool:
+        return False
+
     async def create(self, spec: ContainerSpec) -> None:
         try:
             made = await self._api.create(POD, pod_manifest(spec, self._settings))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from neorion.iris.adapters.runtimes.container.engine import ContainerSpec
+from neorion.iris.adapters.runtimes.container.messages import HOST_ENV
 from neorion.iris.adapters.runtimes.kubernetes.settings import ATTEMPT_LABEL, WORKER_LABEL, PodSettings
 from neorion.iris.model import AttemptId, Resources
 
@@ -19,6 +20,7 @@ _SECURITY: Final = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+_ADDRESS: Final = {"name": HOST_ENV, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
 def pod_name(attempt: AttemptId) -> str:
@@ -73,7 +75,7 @@ def _container(spec: ContainerSpec, settings: PodSettings) -> dict[str, Any]:
         "name": RUNNER,
         "image": settings.image,
         "command": [settings.python, "-P", "-m", _MODULE],
-        "env": [{"name": name, "value": value} for name, value in spec.variables.items()],
+        "env": [_ADDRESS, *({"name": name, "value": value} for name, value in spec.variables.items())],
         "securityContext": _SECURITY,
         "resources": _resources(spec.resources, settings.devices),
         "terminationMessagePolicy": "FallbackToLogsOnError",

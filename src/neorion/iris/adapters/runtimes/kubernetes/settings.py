@@ -8,6 +8,11 @@ from msgspec import Struct, field
 # The worker whose attempt a Pod runs, and the attempt.
 WORKER_LABEL: Final = "iris-worker-uid"
 ATTEMPT_LABEL: Final = "iris-attempt"
+# By these a worker knows its own Pod.
+POD_NAME_ENV: Final = "IRIS_POD_NAME"
+POD_UID_ENV: Final = "IRIS_POD_UID"
+# May make, watch and delete Pods of its namespace, and nothing else.
+TASK_PODS_ACCOUNT: Final = "iris-task-pods"
 
 
 class PodOwner(Struct, frozen=True):

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import anyio
 
-from neorion.iris.adapters.runtimes.container.messages import ADDRESS_ENV, ATTEMPT_ENV, TOKEN_ENV
+from neorion.iris.adapters.runtimes.container.messages import (
+    ADDRESS_ENV,
+    ATTEMPT_ENV,
+    HOST_ENV,
+    TOKEN_ENV,
+)
 from neorion.iris.adapters.runtimes.container.runner.attempt import RunnerAttempt
 from neorion.iris.adapters.runtimes.container.runner.runner import AttemptRunner, WorkerAddress
 from neorion.iris.adapters.runtimes.container.verdict import record
@@ -21,7 +26,8 @@ async def _main() -> None:
     host, _, port = os.environ[ADDRESS_ENV].rpartition(":")
     worker = WorkerAddress(host, int(port), os.environ[TOKEN_ENV])
     clock = SystemClock()
-    attempt = RunnerAttempt(AttemptId(os.environ[ATTEMPT_ENV]), _FOLDER, clock)
+    own = {name: os.environ[name] for name in (HOST_ENV,) if os.environ.get(name)}
+    attempt = RunnerAttempt(AttemptId(os.environ[ATTEMPT_ENV]), _FOLDER, own, clock)
     await AttemptRunner(attempt, worker, clock, system_rng()).run()
     if attempt.end is not None and _LAST_WORDS.exists():
         _LAST_WORDS.write_bytes(record(attempt.end))

@@ -1,5 +1,6 @@
 """The attempt of a runner: an order from its worker, run by the process runtime of the container."""
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -28,9 +29,9 @@ _KILLED = (ExitKind.EXIT, ExitKind.SIGNAL)
 class RunnerAttempt(AbstractAsyncContextManager["RunnerAttempt"]):
     """Begins when its order is whole and its lease runs. The fork server holds the lease, so that it needs no runner to end it."""
 
-    def __init__(self, attempt: AttemptId, folder: Path, clock: Clock) -> None:
+    def __init__(self, attempt: AttemptId, folder: Path, variables: Mapping[str, str], clock: Clock) -> None:
         self.id = attempt
-        self.files = OrderFiles(folder / "order")
+        self.files = OrderFiles(folder / "order", variables)
         self.phase = Phase.BUILDING
         self.end: ExitInfo | None = None
         self.result: Path | None = None

@@ -1,5 +1,6 @@
 """The files of an order, as they arrive in parts."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,10 @@ FILES: Final = ("function", "input", "bundle")
 class OrderFiles:
     """An order and its files, one after the other in one stream."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        """`variables` are the container's own, and win over the order's."""
         self._folder = folder
+        self._variables = variables
         self._order: Order | None = None
         self._left: list[tuple[str, int]] = []
 
@@ -47,7 +50,7 @@ class OrderFiles:
             AttemptId(job.attempt),
             Command(tuple(job.argv)) if job.argv else FunctionCall(Digest("")),
             TaskEnvironment(packages=tuple(job.packages), setup=tuple(job.setup)),
-            tuple(job.variables),
+            tuple({**dict(job.variables), **self._variables}.items()),
             Resources(),
             bundle=bundle,
             function=function,
