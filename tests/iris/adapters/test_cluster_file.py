@@ -108,11 +108,15 @@ def test_a_local_file_has_faults_accounts_and_durations_in_every_form():
 
 
 def test_tasks_are_processes_unless_another_runtime_is_written():
-    assert runtime(read("coreweave.yaml")) is RuntimeName.PROCESS
-    assert runtime(read("local.yaml")) is RuntimeName.PROCESS
+    def chosen(file: ClusterFile) -> set[RuntimeName]:
+        return {runtime(file, group) for group in file.scale_groups.values()}
+
+    assert chosen(read("coreweave.yaml")) == chosen(read("local.yaml")) == {RuntimeName.PROCESS}
     text = (FILES / "coreweave.yaml").read_text()
-    chosen = text.replace("worker_port: 10001", "worker_port: 10001\n    runtime: kubernetes")
-    assert runtime(loads(chosen, ClusterFile, {})) is RuntimeName.KUBERNETES
+    pods = text.replace("worker_port: 10001", "worker_port: 10001\n    runtime: kubernetes")
+    assert chosen(loads(pods, ClusterFile, {})) == {RuntimeName.KUBERNETES}
+    other = pods.replace("max_slices: 10", "max_slices: 10\n    runtime: process", 1)
+    assert chosen(loads(other, ClusterFile, {})) == {RuntimeName.PROCESS}
 
 
 def test_the_settings_of_worker_pods_follow_from_the_documents_file():

@@ -12,10 +12,11 @@ from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.kubernetes import KubernetesSettings, QuotaExhaustedError
 from neorion.iris.adapters.platforms.kubernetes.applier import Applier
 from neorion.iris.adapters.platforms.kubernetes.names import Names
+from neorion.iris.app.runtime import task_pods
 from neorion.iris.model import ScaleFailureKind, SliceId, SliceState
 from neorion.keel.base import Duration
 from neorion.keel.clock import seeded_rng
-from neorion.keel.kube import DeleteOptions, Kind, KubeObject, MergePatch, time_text
+from neorion.keel.kube import DeleteOptions, Kind, KubeObject, MergePatch, ObjectKey, time_text
 from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.core import NODE, POD, SECRET
 from neorion.keel.kube.testing import MemoryApi
@@ -41,6 +42,30 @@ def user(stage: KubernetesStage) -> MemoryApi:
 
 def names(stage: KubernetesStage, kind: Kind[KubeObject]) -> list[str]:
     return sorted(key.name for key in stage.cluster.entries(kind))
+
+
+async def test_a_group_whose_tasks_are_pods_has_small_workers_that_may_make_them(stage: KubernetesStage):
+    def with_task_pods(usual: KubernetesSettings) -> KubernetesSettings:
+        groups = {name: replace(group, task_pods=True) for name, group in usual.groups.items()}
+        return replace(usual, groups=groups, task_image="task:1")
+
+    async with stage.open(settings=with_task_pods) as platform:
+        changes = platform.changes()
+        await platform.create_slice(order(machines=1))
+        await until(changes, order().id, SliceState.BOOTSTRAPPING)
+    pod = stage.cluster.entries(POD)[ObjectKey(NAMESPACE, f"iris-worker-{SLICE}")].body
+    assert pod["spec"]["serviceAccountName"] == "iris-task-pods"
+    (container,) = pod["spec"]["containers"]
+    assert "nvidia.com/gpu" not in container["resources"]["limits"]
+    assert "--runtime=kubernetes" in container["command"]
+    (flag,) = [word for word in container["command"] if word.startswith("--task-pods=")]
+    own = {"IRIS_POD_NAME": pod["metadata"]["name"], "IRIS_POD_UID": "u"}
+    made = task_pods(flag.removeprefix("--task-pods="), own)
+    assert made is not None
+    assert (made.image, made.worker, made.namespace) == ("task:1", "u", NAMESPACE)
+    assert made.node_selector == {"iris-slice-id": "slice-a"}
+    # By this label machines are kept to one worker each.
+    assert "iris-slice-id" not in made.labels
 
 
 async def test_the_slice_its_pool_its_nodes_and_its_pods_carry_the_documents_labels(stage: KubernetesStage):

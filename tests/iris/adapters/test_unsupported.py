@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.adapters.cluster_file import ClusterFile, check_served
+from neorion.iris.adapters.cluster_file import ClusterFile, check_served, kubernetes_settings
 from neorion.iris.app.cluster import local_file
 from neorion.keel.base import Invalid
 from neorion.keel.config import load, loads
@@ -68,7 +68,12 @@ def test_files_for_worker_pods_are_served(name: str):
     ("before", "after", "key"),
     [
         ("worker_port: 10001", "runtime: containerd", "runtime: containerd is not supported"),
-        ("worker_port: 10001", "runtime: kubernetes", "runtime: kubernetes is not supported"),
+        ("worker_port: 10001", "task_image: task:1", "task_image without runtime: kubernetes"),
+        (
+            "max_slices: 10",
+            "max_slices: 10\n    runtime: containerd",
+            r"scale_groups.\w+.runtime: containerd",
+        ),
         ("worker_port: 10001", "cache_dir: /mnt/local", "cache_dir"),
         ("namespace: iris", "node_pools: per_group", "node_pools: per_group"),
     ],
@@ -77,3 +82,10 @@ def test_what_worker_pods_cannot_do_yet_is_refused_by_name(before: str, after: s
     text = (FILES / "coreweave.yaml").read_text().replace(before, after)
     with pytest.raises(Invalid, match=key):
         check_served(loads(text, ClusterFile, {}))
+
+
+def test_a_scale_group_chooses_pods_for_its_tasks():
+    text = (FILES / "kubernetes.yaml").read_text()
+    file = loads(text.replace("max_slices: 4", "max_slices: 4\n    runtime: kubernetes"), ClusterFile, {})
+    check_served(file)
+    assert [group.task_pods for group in kubernetes_settings(file).groups.values()] == [True, False]

@@ -12,7 +12,8 @@ from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, kuberne
 from neorion.iris.adapters.cluster_file.sections import LocalController
 from neorion.iris.adapters.runtimes.process.syscalls import set_pdeathsig
 from neorion.iris.app.cluster import local_file, run_cluster
-from neorion.iris.app.worker import run_worker
+from neorion.iris.app.runtime import RuntimeChoice, task_pods
+from neorion.iris.app.worker import WorkerSetup, run_worker
 from neorion.iris.model import Resources
 from neorion.iris.worker import Identity
 from neorion.keel.base import Invalid, Quantity, Unauthenticated, UnitError
@@ -83,6 +84,7 @@ def controller_serve(
     help="How tasks are run.",
     type=click.Choice([runtime.value for runtime in RuntimeName]),
 )
+@click.option("--task-pods", default="", help="How Pods of attempts are made, as JSON; for kubernetes.")
 @click.option("--controller", "address", default="", help="Where the controller answers.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the worker keeps its files.")
 @click.option("--slice", "piece", default="slice-by-hand", help="The slice this machine belongs to.")
@@ -103,12 +105,11 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     if options["leash"]:
         set_pdeathsig(os.getppid())
     setup(LogFormat(options["log"]), own_file=options["log_file"])
-    if options["runtime"] != RuntimeName.PROCESS:
-        raise Invalid(
-            "iris.unserved",
-            f"This version runs tasks as processes, not with {options['runtime']}.",
-            hint="leave --runtime out, or say --runtime process",
-        )
+    host = options["host"] or os.environ.get("IRIS_VM_ADDRESS") or socket.gethostname()
+    runtime = RuntimeChoice(
+        RuntimeName(options["runtime"]), host, task_pods(options["task_pods"], os.environ)
+    )
+    runtime.check()
     address = options["address"] or os.environ.get("IRIS_CONTROLLER_ADDRESS", "")
     if not address:
         address = _address_in(options["config"])
@@ -124,7 +125,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     check_proof(address, token)
     identity = Identity(
         slice=options["piece"],
-        host=options["host"] or os.environ.get("IRIS_VM_ADDRESS") or socket.gethostname(),
+        host=host,
         total=Resources(
             options["cpu"].milli,
             options["memory"].whole,
@@ -138,7 +139,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     out.say(f"worker of {address}")
 
     async def main(crew: Supervisor) -> None:
-        await run_worker(crew, identity, address, token or None, folder)
+        await run_worker(crew, identity, WorkerSetup(address, token or None, folder, runtime))
 
     os.umask(_PRIVATE)
     run_process(main)

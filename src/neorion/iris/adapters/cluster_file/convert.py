@@ -57,8 +57,8 @@ def caps(file: ClusterFile) -> UserQuotas:
     return UserQuotas(everybody, {user: _cap(everybody, limit) for user, limit in usual.users.items()})
 
 
-def runtime(file: ClusterFile) -> RuntimeName:
-    return file.defaults.bootstrap.runtime or RuntimeName.PROCESS
+def runtime(file: ClusterFile, group: ScaleGroupConfig) -> RuntimeName:
+    return group.runtime or file.defaults.bootstrap.runtime or RuntimeName.PROCESS
 
 
 def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
@@ -72,7 +72,8 @@ def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
         namespace=platform.namespace,
         controller=f"{service.service_name}.{platform.namespace}.svc.cluster.local:{service.port}",
         image=file.defaults.bootstrap.docker_image,
-        groups={name: _template(group) for name, group in file.scale_groups.items()},
+        task_image=file.defaults.bootstrap.task_image or file.defaults.bootstrap.docker_image,
+        groups={name: _template(group, runtime(file, group)) for name, group in file.scale_groups.items()},
         label_prefix=file.platform.label_prefix,
         pull_secrets=tuple(platform.image_pull_secrets),
         host_network=platform.host_network,
@@ -82,13 +83,16 @@ def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
     )
 
 
-def _template(group: ScaleGroupConfig) -> GroupTemplate:
+def _template(group: ScaleGroupConfig, runtime: RuntimeName) -> GroupTemplate:
+    task_pods = runtime is RuntimeName.KUBERNETES
     bought, waiting = group.slice_template.coreweave, group.slice_template.kubernetes
     if bought is not None:
         pool = PoolTemplate(bought.instance_type, bought.compute_class.value, bought.annotations)
-        return GroupTemplate(pool, infiniband=bought.infiniband)
+        return GroupTemplate(pool, infiniband=bought.infiniband, task_pods=task_pods)
     if waiting is not None:
-        return GroupTemplate(node_selector=waiting.node_selector, infiniband=waiting.infiniband)
+        return GroupTemplate(
+            node_selector=waiting.node_selector, infiniband=waiting.infiniband, task_pods=task_pods
+        )
     return GroupTemplate()
 
 

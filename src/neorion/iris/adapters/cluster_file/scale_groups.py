@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from neorion.iris.adapters.cluster_file.sections import arms, one_arm
+from neorion.iris.adapters.cluster_file.sections import RuntimeName, arms, one_arm
 from neorion.keel.base import Duration, Quantity
 from neorion.keel.config import DurationField, Model, Problem, QuantityField
 
@@ -145,6 +145,9 @@ class ScaleGroupConfig(Model):
     attributes: dict[Attribute, str] = Field(
         default_factory=dict,
         description="Attributes of its workers besides those that follow from this file.",
+    )
+    runtime: RuntimeName | None = Field(
+        default=None, description="How its tasks start, where it is not `defaults.bootstrap.runtime`."
     )
     slice_template: SliceTemplate = Field(description="How the platform makes a slice.")
 

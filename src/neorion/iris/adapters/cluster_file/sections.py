@@ -197,7 +197,10 @@ class Bootstrap(Model):
         default="", description="Where workers keep blobs; without it below their own folder."
     )
     env_vars: dict[Variable, str] = Field(default_factory=dict, description="Variables of every worker.")
-    task_image: str = Field(default="", description="The image of tasks that name none.")
+    task_image: str = Field(
+        default="",
+        description="The image of tasks that are Pods; it holds neorion. Without it the worker's image.",
+    )
 
 
 class Timeouts(Model):

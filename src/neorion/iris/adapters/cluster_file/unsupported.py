@@ -12,6 +12,8 @@ log = logger(__name__)
 
 _ONE_MACHINE = "has no meaning on one machine, or not this one."
 _NOT_YET = "is not supported for worker Pods yet."
+# A worker Pod has no privileges, and a kubelet removes what others start in its containerd.
+_IN_CLUSTER = (RuntimeName.PROCESS, RuntimeName.KUBERNETES)
 
 
 def check_served(file: ClusterFile) -> None:
@@ -29,7 +31,7 @@ def _set_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
     return {
         "platform.label_prefix": file.platform.label_prefix
         != PlatformModel.model_fields["label_prefix"].default,
-        "defaults.bootstrap.runtime": runtime(file) is not RuntimeName.PROCESS,
+        **{key: chosen is not RuntimeName.PROCESS for key, chosen in _runtimes(file).items()},
         "defaults.bootstrap.cache_dir": bootstrap.cache_dir != usual.cache_dir,
         "defaults.bootstrap.task_image": bootstrap.task_image != usual.task_image,
     }
@@ -37,12 +39,24 @@ def _set_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
 
 def _set_for_pods(file: ClusterFile) -> Mapping[str, bool]:
     bootstrap, coreweave = file.defaults.bootstrap, file.platform.coreweave
+    runtimes = _runtimes(file)
     shared = coreweave is not None and coreweave.node_pools is NodePools.PER_GROUP
     return {
-        f"defaults.bootstrap.runtime: {runtime(file)}": runtime(file) is not RuntimeName.PROCESS,
+        **{f"{key}: {chosen}": chosen not in _IN_CLUSTER for key, chosen in runtimes.items()},
         "defaults.bootstrap.cache_dir": bool(bootstrap.cache_dir),
-        "defaults.bootstrap.task_image": bool(bootstrap.task_image),
+        "defaults.bootstrap.task_image without runtime: kubernetes": bool(bootstrap.task_image)
+        and RuntimeName.KUBERNETES not in runtimes.values(),
         "platform.coreweave.node_pools: per_group": shared,
+    }
+
+
+def _runtimes(file: ClusterFile) -> Mapping[str, RuntimeName]:
+    """The runtime of each scale group, by the key that says it."""
+    return {
+        f"scale_groups.{name}.runtime" if group.runtime else "defaults.bootstrap.runtime": runtime(
+            file, group
+        )
+        for name, group in file.scale_groups.items()
     }
 
 

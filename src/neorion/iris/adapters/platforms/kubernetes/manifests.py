@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.adapters.platforms.kubernetes.record import TOKEN, Record
 from neorion.iris.adapters.platforms.kubernetes.settings import (
@@ -9,6 +11,12 @@ from neorion.iris.adapters.platforms.kubernetes.settings import (
     GroupTemplate,
     KubernetesSettings,
     PoolTemplate,
+)
+from neorion.iris.adapters.runtimes.kubernetes import (
+    POD_NAME_ENV,
+    POD_UID_ENV,
+    TASK_PODS_ACCOUNT,
+    PodSettings,
 )
 from neorion.iris.model import Resources
 
@@ -23,6 +31,15 @@ _SECURITY: Final = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 _ADDRESS: Final = {"name": "IRIS_VM_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+_OWN_POD: Final = tuple(
+    {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.{field}"}}}
+    for name, field in ((POD_NAME_ENV, "name"), (POD_UID_ENV, "uid"))
+)
+# A worker whose tasks run in Pods of their own.
+_BESIDE_TASKS: Final = {
+    "requests": {"cpu": "100m", "memory": "256Mi"},
+    "limits": {"memory": "1Gi"},
+}
 # Whoever moves Pods around asks before it moves this one, or lets it end what it can.
 _DO_NOT_DISRUPT: Final = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -52,8 +69,10 @@ def pod_manifest(record: Record, number: int, settings: KubernetesSettings, name
     """The worker of one machine. It belongs to the record, so that it cannot outlive it."""
     template = settings.groups[record.group]
     labels = names.labels(record.group, record.id)
+    # What makes Pods only may run anywhere; on a bought machine it shows that the machine is there.
+    runs_tasks = template.pool is not None or not template.task_pods
     owner = {"apiVersion": "v1", "kind": "Secret", "name": record.name, "uid": record.uid}
-    volumes = _volumes(record)
+    volumes = _volumes(record, template)
     return {
         "metadata": {
             "name": names.worker(record.name, number, record.wanted.machines),
@@ -64,38 +83,40 @@ def pod_manifest(record: Record, number: int, settings: KubernetesSettings, name
         },
         "spec": {
             "restartPolicy": "Always",
-            "automountServiceAccountToken": False,
+            **_account(template),
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": max(1, round(settings.stop_grace.seconds)),
             "imagePullSecrets": [{"name": name} for name in settings.pull_secrets],
-            "nodeSelector": _selector(record, template, names),
+            "nodeSelector": _selector(record, template, names) if runs_tasks else {},
             "tolerations": _tolerations(),
             **(_network() if settings.host_network else {}),
             **(_one_per_machine(record, names) if template.pool else {}),
-            "containers": [_container(record, settings)],
+            "containers": [_container(record, settings, names)],
             "volumes": [volume for volume, _ in volumes],
         },
     }
 
 
-def _container(record: Record, settings: KubernetesSettings) -> dict[str, Any]:
+def _container(record: Record, settings: KubernetesSettings, names: Names) -> dict[str, Any]:
+    template = settings.groups[record.group]
     variables = [{"name": name, "value": value} for name, value in settings.variables.items()]
     return {
         "name": "iris-worker",
         "image": settings.image,
-        "command": _command(record),
-        "env": [_ADDRESS, *variables],
+        "command": _command(record, settings, names),
+        "env": [_ADDRESS, *(_OWN_POD if template.task_pods else ()), *variables],
         "securityContext": _SECURITY,
-        "resources": _resources(record.wanted.shape, settings.groups[record.group]),
+        "resources": _BESIDE_TASKS if template.task_pods else _resources(record.wanted.shape, template),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [mount for _, mount in _volumes(record)],
+        "volumeMounts": [mount for _, mount in _volumes(record, template)],
     }
 
 
-def _command(record: Record) -> list[str]:
+def _command(record: Record, settings: KubernetesSettings, names: Names) -> list[str]:
+    template = settings.groups[record.group]
     wanted, shape = record.wanted, record.wanted.shape
     flags = {
-        "--runtime": "process",
+        "--runtime": "kubernetes" if template.task_pods else "process",
         "--controller": wanted.controller,
         "--slice": wanted.id,
         "--token-file": f"{SECRETS}/{TOKEN}",
@@ -107,12 +128,36 @@ def _command(record: Record) -> list[str]:
         "--gpu-variant": shape.gpu_variant,
         "--log": "json",
     }
+    if template.task_pods:
+        flags["--task-pods"] = msgspec.json.encode(_task_pods(record, settings, names)).decode()
     command = ["python", "-P", "-m", "iris.cluster.worker.main", "serve"]
     command += [f"{flag}={value}" for flag, value in flags.items()]
     return [*command, *(f"--attribute={key}={value}" for key, value in wanted.attributes)]
 
 
-def _volumes(record: Record) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def _task_pods(record: Record, settings: KubernetesSettings, names: Names) -> PodSettings:
+    """Pods of attempts run on the nodes of the slice, but do not carry its label: one worker for each machine is told by it."""
+    template = settings.groups[record.group]
+    return PodSettings(
+        namespace=names.namespace,
+        worker="",
+        image=settings.task_image,
+        labels={names.scale_group: record.group, **(_INTERRUPTIBLE if template.pool else {})},
+        node_selector=_selector(record, template, names),
+        tolerations=tuple(_always_tolerated()),
+        pull_secrets=settings.pull_secrets,
+        devices={"rdma/ib": "1"} if template.infiniband else {},
+    )
+
+
+def _account(template: GroupTemplate) -> dict[str, Any]:
+    """No token of the cluster lies where tasks run; a worker that runs none makes their Pods with one."""
+    if not template.task_pods:
+        return {"automountServiceAccountToken": False}
+    return {"serviceAccountName": TASK_PODS_ACCOUNT}
+
+
+def _volumes(record: Record, template: GroupTemplate) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Each volume with its mount. Empty directories lie on the machine's fast disks."""
     token = {"secretName": record.name, "items": [{"key": TOKEN, "path": TOKEN}], "defaultMode": 0o400}
     found: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -122,7 +167,7 @@ def _volumes(record: Record) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         ),
         ({"name": "cache", "emptyDir": {}}, {"name": "cache", "mountPath": CACHE}),
     ]
-    if record.wanted.shape.gpus:
+    if record.wanted.shape.gpus and not template.task_pods:
         # NCCL and data loaders share memory; the default of 64 MiB is too small for them.
         found.append(
             (
@@ -155,7 +200,6 @@ def _selector(record: Record, template: GroupTemplate, names: Names) -> dict[str
 
 
 def _tolerations() -> list[dict[str, Any]]:
-    always = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in TOLERATED]
     lost = [
         {
             "key": f"node.kubernetes.io/{key}",
@@ -165,7 +209,11 @@ def _tolerations() -> list[dict[str, Any]]:
         }
         for key in ("not-ready", "unreachable")
     ]
-    return [*always, *lost]
+    return [*_always_tolerated(), *lost]
+
+
+def _always_tolerated() -> list[dict[str, Any]]:
+    return [{"key": key, "operator": "Exists", "effect": effect} for key, effect in TOLERATED]
 
 
 def _network() -> dict[str, Any]:

@@ -21,11 +21,15 @@ class PoolTemplate:
 
 @dataclass(frozen=True, slots=True)
 class GroupTemplate:
-    """How a slice of one scale group is made. With a pool its machines are bought; without one its Pods wait for nodes."""
+    """How a slice of one scale group is made. With a pool its machines are bought; without one its Pods wait for nodes.
+
+    With `task_pods` each attempt is a Pod of its own, and the worker Pod only makes them.
+    """
 
     pool: PoolTemplate | None = None
     node_selector: Mapping[str, str] = field(default_factory=dict[str, str])
     infiniband: bool = False
+    task_pods: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class KubernetesSettings:
     controller: str
     image: str
     groups: Mapping[str, GroupTemplate]
+    task_image: str = ""
     label_prefix: str = "iris"
     pull_secrets: tuple[str, ...] = ()
     host_network: bool = False

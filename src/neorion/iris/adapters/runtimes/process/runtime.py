@@ -23,6 +23,7 @@ from neorion.iris.adapters.runtimes.process.protocol import (
     StartRequest,
     Stop,
 )
+from neorion.iris.adapters.runtimes.report_reader import ReportReader
 from neorion.iris.model import AttemptId, Command, FunctionCall
 from neorion.iris.ports import AttemptExit, AttemptSpec, AttemptStatus, AttemptUsage, Phase
 from neorion.keel.base import Conflict, Duration, Invalid, NotFound, Retry
@@ -44,7 +45,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._files = RuntimeLayout(root.absolute())
         self._clock = clock
         self._states: dict[str, AttemptReport] = {}
-        self._listeners: set[_Listener] = set()
+        self._listeners: set[ReportReader] = set()
         self._lease_until_ns = 0
         self._trash = anyio.Event()
         self._group = anyio.create_task_group()
@@ -79,7 +80,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         return _BOOT.read_text().strip()
 
     async def start(self, order: AttemptSpec) -> None:
-        job = _job(order)
+        job = start_request(order)
         await self._ask(Start(self._link.next_id(), job))
         # Known from here on; the fork server tells of beginnings a little later, and of an end at once.
         self._states.setdefault(job.attempt, AttemptReport(job.attempt, Phase.BUILDING))
@@ -97,7 +98,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         return [self._seen(state) for state in self._states.values()]
 
     async def changes(self) -> AsyncGenerator[Sequence[AttemptStatus], None]:
-        listener = _Listener(dict(self._states))
+        listener = ReportReader(dict(self._states))
         self._listeners.add(listener)
         try:
             while (states := await listener.next()) is not None:
@@ -155,7 +156,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     async def _ask(self, request: Start | Stop | Forget | Renew) -> None:
         match await self._link.ask(request):
             case Refusal.UNKNOWN if isinstance(request, Stop):
-                raise _unknown(request.attempt)
+                raise unknown_attempt(request.attempt)
             case Refusal.NOT_ENDED:
                 raise Conflict("runtime.running", "The attempt has not ended.", hint="stop it first")
             case Refusal.NO_LEASE:
@@ -179,33 +180,8 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
             await self._trash.wait()
 
 
-class _Listener:
-    """What one reader of `changes` has not yet heard: the latest of each attempt, so that a slow one never piles up."""
-
-    def __init__(self, states: dict[str, AttemptReport]) -> None:
-        self._states = states
-        self._closed = False
-        self._wake = anyio.Event()
-        self._wake.set()
-
-    def add(self, states: dict[str, AttemptReport]) -> None:
-        self._states |= states
-        self._wake.set()
-
-    def close(self) -> None:
-        self._closed = True
-        self._wake.set()
-
-    async def next(self) -> list[AttemptReport] | None:
-        await self._wake.wait()
-        if self._closed:
-            return None
-        self._wake = anyio.Event()
-        states, self._states = list(self._states.values()), {}
-        return states
-
-
-def _job(order: AttemptSpec) -> StartRequest:
+def start_request(order: AttemptSpec) -> StartRequest:
+    """The order in plain values. Invalid where it cannot be run."""
     if not is_safe(order.attempt):
         raise Invalid(
             "runtime.attempt_id", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
@@ -239,7 +215,7 @@ def _job(order: AttemptSpec) -> StartRequest:
     )
 
 
-def _unknown(attempt: str) -> NotFound:
+def unknown_attempt(attempt: str) -> NotFound:
     return NotFound(
         "runtime.attempt", f"There is no attempt {attempt} here.", hint="see what there is with `seen`"
     )

@@ -1,0 +1,42 @@
+"""How the Pods of attempts are made."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+# The worker whose attempt a Pod runs, and the attempt.
+WORKER_LABEL: Final = "iris-worker-uid"
+ATTEMPT_LABEL: Final = "iris-attempt"
+# By these a worker knows its own Pod.
+POD_NAME_ENV: Final = "IRIS_POD_NAME"
+POD_UID_ENV: Final = "IRIS_POD_UID"
+# May make, watch and delete Pods of its namespace, and nothing else.
+TASK_PODS_ACCOUNT: Final = "iris-task-pods"
+
+
+class PodOwner(Struct, frozen=True):
+    """The worker's own Pod. When it is deleted, Kubernetes deletes the Pods of its attempts."""
+
+    name: str
+    uid: str
+
+
+class PodSettings(Struct, frozen=True):
+    """What all Pods of one worker have in common. The image needs the Python that `python` names, with neorion installed.
+
+    `volumes` and `mounts` are in the words of the Pod API.
+    """
+
+    namespace: str
+    worker: str
+    image: str
+    python: str = "python"
+    owner: PodOwner | None = None
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    node_selector: Mapping[str, str] = field(default_factory=dict[str, str])
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    pull_secrets: tuple[str, ...] = ()
+    devices: Mapping[str, str] = field(default_factory=dict[str, str])
+    volumes: tuple[Mapping[str, Any], ...] = ()
+    mounts: tuple[Mapping[str, Any], ...] = ()
