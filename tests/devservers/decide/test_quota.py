@@ -1,12 +1,18 @@
 """Quota of Kueue: no Pods before all machines are admitted, and a stop when the quota is lost."""
 
-from dataclasses import replace as changed
+from dataclasses import replace as replace_entry
 from typing import Any
 
 from msgspec.structs import replace
 
 from neorion.devservers.decide import Decision, Observed, StopServer, decide
-from neorion.devservers.decide.quota import AssignedNodes, QueueEntry, preemptor_uid, queue_order
+from neorion.devservers.decide.quota import (
+    AssignedNodes,
+    QueueEntry,
+    preemptor_uid,
+    queue_order,
+    recheck_after,
+)
 from neorion.devservers.model import (
     DevServerSpec,
     Distributed,
@@ -14,13 +20,20 @@ from neorion.devservers.model import (
     Mode,
     Phase,
     QueueRef,
+    Resources,
     StopReason,
 )
-from neorion.devservers.model.kube_types import ServerDeployment
+from neorion.devservers.model.kube_types import (
+    PodTemplate,
+    PodTemplatePodSpec,
+    ServerDeployment,
+    ServerDeploymentSpec,
+)
 from neorion.devservers.model.kueue import QUEUE_LABEL, Workload, WorkloadSpec, WorkloadStatus
-from neorion.devservers.testing import SETTINGS, a_claim, a_flavor, a_pod, a_server
+from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
 from neorion.devservers.testing.builders import CREATED
 from neorion.keel.kube import Condition, ObjectMeta
+from neorion.keel.kube.core import Container, Pod
 
 QUEUED = DevServerSpec(
     flavor="cpu-small", queue=QueueRef(name="team"), lifecycle=Lifecycle(auto_shutdown=False)
@@ -118,13 +131,83 @@ def test_quota_is_given_back_when_the_last_pod_is_gone_and_not_before():
     assert decided(entry, stopped).finished == ("current",)
 
 
-def test_other_machines_are_asked_for_after_the_old_ones_are_given_back():
-    entry = QueueEntry("team", None, others=(workload(*ADMITTED, name="old"),))
-    before = decided(entry, pods=(a_pod(),), body=ServerDeployment())
-    assert made(before, "Workload") == []
-    assert made(before, "Deployment")[0]["spec"]["replicas"] == 0
-    assert before.finished == ()
-    assert decided(entry).finished == ("old",)
+def running_pod() -> tuple[Pod, ServerDeployment]:
+    """A Pod on the flavor of the tests, and its Deployment."""
+    pod = a_pod()
+    container = Container(
+        name="dev", image=SETTINGS.default_image, resources=pod.spec.containers[0].resources
+    )
+    spec = ServerDeploymentSpec(
+        replicas=1, template=PodTemplate(spec=PodTemplatePodSpec(containers=(container,)))
+    )
+    return pod, ServerDeployment(spec=spec)
+
+
+def test_a_server_that_runs_keeps_its_machine_until_the_next_is_admitted():
+    pod, body = running_pod()
+    old = workload(*ADMITTED, name="old")
+    larger = a_flavor(replace(FLAVOR, resources=Resources(requests={"cpu": "2"}, limits={"cpu": "2"})))
+    waits = QueueEntry("team", workload(*WAITS), others=(old,), place=1, waiting=3)
+
+    def moving(entry: QueueEntry) -> Decision:
+        seen = Observed(a_server(QUEUED), larger, a_claim(), quota=entry, pods=(pod,), body=body)
+        return decide(seen, SETTINGS, CREATED)
+
+    asks = moving(QueueEntry("team", None, others=(old,)))
+    assert len(made(asks, "Workload")) == 1
+    held = moving(waits)
+    assert (made(held, "Deployment"), held.finished, held.edit) == ([], (), None)
+    assert held.status.phase is Phase.RUNNING
+    assert held.status.message is not None
+    assert held.status.message.startswith("The flavor waits for quota. Place 1 of 3 in team: ")
+    moves = moving(replace_entry(waits, workload=workload(*ADMITTED), place=0))
+    [deployment] = made(moves, "Deployment")
+    assert deployment["spec"]["replicas"] == 1
+    assert moves.finished == ()
+    # It stands on the new machine: the old request is over.
+    there = Observed(
+        a_server(QUEUED), a_flavor(), a_claim(), quota=QueueEntry("team", workload(*ADMITTED), (old,)), pods=(pod,), body=body
+    )  # fmt: skip
+    assert decide(there, SETTINGS, CREATED).finished == ("old",)
+
+
+def test_a_server_that_loses_its_quota_while_it_waits_for_more_stops():
+    pod, body = running_pod()
+    lost = workload(*ADMITTED, LOST, name="old")
+    entry = QueueEntry("team", workload(*WAITS), others=(lost,))
+    decision = decided(entry, pods=(pod,), body=body)
+    assert decision.edit == StopServer(StopReason.PREEMPTED)
+
+
+def test_a_server_without_a_pod_gives_back_its_earlier_request_first():
+    decision = decided(QueueEntry("team", None, others=(workload(*ADMITTED, name="old"),)))
+    assert made(decision, "Workload") == []
+    assert decision.finished == ("old",)
+
+
+def test_a_request_that_can_never_be_admitted_is_reported_as_such():
+    never = "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor any, (9) > maximum capacity (6)"
+    for message, reason in (
+        (never, "ExceedsQuota"),
+        (f"{never}, insufficient unused quota for cpu in flavor spot, 1 more needed", "Pending"),
+    ):
+        entry = QueueEntry("team", workload(Condition("QuotaReserved", "False", "Pending", message)))
+        [told] = [one for one in decided(entry).status.conditions if one.type == "QuotaReserved"]
+        assert told.reason == reason
+
+
+def test_kueue_is_told_once_that_all_pods_are_ready():
+    pod, body = running_pod()
+    entry = QueueEntry("team", workload(*ADMITTED))
+    assert decided(entry, pods=(pod,), body=body).ready_workload == "current"
+    known = QueueEntry("team", workload(*ADMITTED, Condition("PodsReady", "True")))
+    assert decided(known, pods=(pod,), body=body).ready_workload == ""
+    assert decided(entry).ready_workload == ""
+
+
+def test_those_far_behind_look_less_often():
+    waits = [recheck_after(QueueEntry("team", place=place)).total_seconds() for place in (1, 50, 1000)]
+    assert waits == [10, 50, 120]
 
 
 def test_a_server_that_was_started_again_is_not_stopped_by_its_old_request():
@@ -143,7 +226,7 @@ def test_the_highest_priority_and_then_the_oldest_come_first():
 
 def test_without_kueue_the_label_is_left_to_it():
     alone = Observed(a_server(QUEUED), a_flavor(), a_claim())
-    decision = decide(changed(alone, quota=None), SETTINGS, CREATED)
+    decision = decide(replace_entry(alone, quota=None), SETTINGS, CREATED)
     [body] = made(decision, "Deployment")
     assert body["metadata"]["labels"][QUEUE_LABEL] == "team"
     assert body["spec"]["replicas"] == 1

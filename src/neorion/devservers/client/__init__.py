@@ -6,7 +6,14 @@ operator's work: it asks, and watches what becomes of it. Names load when first 
 
 from typing import TYPE_CHECKING
 
-from neorion.devservers.client.progress import ProgressStep, is_observed, is_ready, obstacle, steps
+from neorion.devservers.client.progress import (
+    ProgressStep,
+    is_observed,
+    is_ready,
+    obstacle,
+    placed_after,
+    steps,
+)
 from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import lazy_exports
 
@@ -72,6 +79,7 @@ __all__ = [
     "obstacle",
     "own_namespace",
     "parse_span",
+    "placed_after",
     "plan_move",
     "pod_logs",
     "port_forward",
@@ -122,6 +130,7 @@ __getattr__ = lazy_exports(
         ),
         "flavor_change": (
             "FlavorChangePlan",
+            "placed_after",
             "plan_move",
         ),
         "kube_context": (

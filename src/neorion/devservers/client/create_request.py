@@ -19,6 +19,8 @@ _SIZE = re.compile(r"[1-9][0-9]{0,11}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
 _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?")
 _REPLICAS_MAX = 4096
 _PROCESSES_MAX = 64
+# Processes fail when one of their peers is lost: without restarts no elastic run would outlive that.
+_ELASTIC_RESTARTS = 3
 _IMAGE = re.compile(r"\S{1,512}")
 
 
@@ -64,7 +66,7 @@ class DistributedRequest(Struct, frozen=True, kw_only=True):
         if self.backend:
             settings["backend"] = self.backend
         if self.min_replicas:
-            settings["minNodes"] = self.min_replicas
+            settings |= {"minNodes": self.min_replicas, "maxRestarts": _ELASTIC_RESTARTS}
         if self.shared_home:
             settings["homes"] = RankHomes.SHARED.value
         return settings

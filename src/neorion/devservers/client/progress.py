@@ -1,9 +1,12 @@
 """How far a server is on its way to being usable, as its status tells. Pure."""
 
+from datetime import datetime, timedelta
+
 from msgspec import Struct
 
 from neorion.devservers.model import Condition, ConditionType, Phase
 from neorion.devservers.model.kube_types import DevServerObject
+from neorion.devservers.model.kueue import EXCEEDS_QUOTA
 
 _STEPS = (
     ("volume", ConditionType.VOLUME),
@@ -32,9 +35,11 @@ def is_ready(server: DevServerObject) -> bool:
 
 
 def is_refused(server: DevServerObject) -> bool:
-    """Whether the operator will do nothing for it before it is changed."""
+    """Whether the operator will do nothing for it before it is changed, or can never do it."""
     told = condition_of(server, ConditionType.FLAVOR)
-    return is_observed(server) and told is not None and told.status == "False"
+    quota = condition_of(server, ConditionType.QUOTA)
+    never = quota is not None and quota.reason == EXCEEDS_QUOTA
+    return is_observed(server) and (never or (told is not None and told.status == "False"))
 
 
 def steps(server: DevServerObject) -> tuple[ProgressStep, ...]:
@@ -50,6 +55,16 @@ def obstacle(server: DevServerObject) -> str:
     if refusal is not None and refusal.status == "False":
         return refusal.message
     return server.status.message or next((one.obstacle for one in steps(server) if one.obstacle), "")
+
+
+def placed_after(server: DevServerObject) -> timedelta | None:
+    """Time from its creation until all its Pods had nodes: the share of the control plane in its start."""
+    placed = condition_of(server, ConditionType.SCHEDULED)
+    if placed is None or placed.status != "True" or not server.meta.created:
+        return None
+    if placed.last_transition_time is None:
+        return None
+    return placed.last_transition_time - datetime.fromisoformat(server.meta.created)
 
 
 def condition_of(server: DevServerObject, kind: ConditionType) -> Condition | None:

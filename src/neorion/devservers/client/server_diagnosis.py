@@ -32,6 +32,7 @@ _CURES = {
     "FlavorNotFound": "devctl update {name} --flavor FLAVOR, with one that devctl flavors lists.",
     "BadSchedule": "Correct spec.lifecycle.schedule of the DevServer.",
     "QuotaExceeded": "Delete or stop another server, or ask for more; then devctl stop {name} and devctl start {name}.",
+    "ExceedsQuota": "Delete it, and create it with fewer machines or a smaller flavor; or ask for more quota.",
     "Refused": "Ask whoever runs the cluster.",
     "NoStorageClass": "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
     "Lost": "Ask whoever runs the cluster's storage.",

@@ -29,7 +29,7 @@ from neorion.devservers.decide import (
 )
 from neorion.devservers.model import Alert
 from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, STATEFUL_SETS, DevServerObject
-from neorion.devservers.model.kueue import WORKLOADS
+from neorion.devservers.model.kueue import PODS_READY, WORKLOADS
 from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
@@ -121,6 +121,8 @@ class DevServerController:
         if decision.alert is not None:
             self._tell(decision.alert)
         await self._give_back_quota(server, decision.finished)
+        if decision.ready_workload:
+            await self._report_ready(server, decision.ready_workload)
         if decision.edit is not None:
             await self._edit(server, decision.edit)
         if decision.release:
@@ -165,6 +167,23 @@ class DevServerController:
             self._fence.check()
             with suppress(NotFound):
                 await self._api.delete(WORKLOADS, name, server.meta.namespace)
+
+    async def _report_ready(self, server: DevServerObject, workload: str) -> None:
+        """A field of its own in the status of the Workload, beside those that Kueue writes."""
+        ready = {
+            "type": PODS_READY,
+            "status": "True",
+            "reason": "Started",
+            "message": "All Pods are ready.",
+            "lastTransitionTime": to_datetime(self._clock.now()).isoformat().replace("+00:00", "Z"),
+        }
+        metadata = {"name": workload, "namespace": server.meta.namespace}
+        body = {"metadata": metadata, "status": {"conditions": [ready]}}
+        self._fence.check()
+        with suppress(NotFound):
+            await self._api.apply(
+                WORKLOADS.raw, body, self._applier.manager, force=True, subresource="status"
+            )
 
     async def _release(self, server: DevServerObject) -> None:
         try:

@@ -9,7 +9,7 @@ from neorion.devservers.decide.flavor_change import ClusterFacts
 from neorion.devservers.decide.manifests import Manifest, OwnerIdentity
 from neorion.devservers.decide.names import rank_home_name, rank_name
 from neorion.devservers.decide.progress import progress_of
-from neorion.devservers.decide.quota import QueueEntry, on_assigned_nodes
+from neorion.devservers.decide.quota import QueueEntry, is_admitted, on_assigned_nodes
 from neorion.devservers.decide.resize import ResizeMode, change
 from neorion.devservers.model import (
     GROUP,
@@ -117,6 +117,12 @@ class Observed:
         name = self.server.meta.name
         return tuple(known.get(rank_home_name(name, rank)) for rank in range(self.nodes))
 
+    @property
+    def waits_to_move(self) -> bool:
+        """Return whether it runs on the quota of earlier machines until it is admitted for others."""
+        quota = self.quota
+        return quota is not None and not is_admitted(quota) and quota.earlier is not None and bool(self.pods)
+
     @cached_property
     def inherited(self) -> bool:
         """Whether a deleted server of the same name has left a pod that nobody has taken away yet."""
@@ -186,7 +192,8 @@ class Decision:
 
     `objects` are applied as they stand. `resize` are the resources its running pods get without a restart. `halt` takes
     the pods away where the flavor is missing and no Deployment could be written. `release` lets the object go. `alert`
-    is told once the status remembers that it was. `finished` are Workloads whose quota is given back.
+    is told once the status remembers that it was. `finished` are Workloads whose quota is given back, and `ready_workload`
+    is one whose Pods have become ready.
     """
 
     status: DevServerStatus
@@ -195,6 +202,7 @@ class Decision:
     resize: Manifest | None = None
     halt: bool = False
     finished: tuple[str, ...] = ()
+    ready_workload: str = ""
     release: bool = False
     notes: tuple[EventNote, ...] = ()
     alert: Alert | None = None

@@ -35,12 +35,15 @@ def objects_of(
 def _within_quota(
     seen: Observed, flavor: DevServerFlavorSpec, made: tuple[Manifest, ...]
 ) -> tuple[Manifest, ...]:
-    """The objects and the request for quota. Pods wait for its admission, and the request for the end of earlier ones."""
+    """The objects and the request for quota. Pods wait for its admission.
+
+    A server that runs asks for other machines while it holds its own. One without Pods gives its own back first.
+    """
     *others, body = made
     body["metadata"]["labels"].pop(QUEUE_LABEL, None)
-    if not is_admitted(seen.quota):
+    if not is_admitted(seen.quota) and not seen.waits_to_move:
         body["spec"]["replicas"] = 0
-    earlier = seen.quota is not None and bool(seen.quota.others)
+    earlier = seen.quota is not None and bool(seen.quota.others) and not seen.pods
     if earlier or not seen.server.spec.running or eviction(seen.quota) is not None:
         return (*others, body)
     return (*others, workload_manifest(seen.identity, seen.server.spec, flavor), body)

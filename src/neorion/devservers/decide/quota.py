@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from neorion.devservers.decide.manifests import Manifest, OwnerIdentity, owned, resources_of, toleration
 from neorion.devservers.decide.progress import ConditionStep
+from neorion.devservers.decide.resize import ResizeMode
 from neorion.devservers.model import (
     ConditionType,
     DevServerFlavorSpec,
@@ -21,14 +22,25 @@ from neorion.devservers.model import (
     QueueStatus,
     Toleration,
 )
-from neorion.devservers.model.kueue import GROUP, JOB_UID_LABEL, VERSION, Workload
+from neorion.devservers.model.kueue import (
+    EXCEEDS_QUOTA,
+    GROUP,
+    JOB_UID_LABEL,
+    PODS_READY,
+    VERSION,
+    Workload,
+)
 from neorion.keel.kube import Condition, condition
 
 if TYPE_CHECKING:
     from neorion.devservers.decide.decision import Observed
 
-# A place in a queue changes without a word to those behind.
-QUEUE_RECHECK: Final = timedelta(seconds=10)
+# A place in a queue changes without an event for those behind. Those far behind look less often.
+_RECHECK_LEAST, _RECHECK_MOST = timedelta(seconds=10), timedelta(minutes=2)
+# Those behind are not told who holds the quota: that changes more often than their place does.
+HOLDERS_UP_TO_PLACE: Final = 10
+# Kueue names this for each node flavor that could not fit the request even if it were empty, and the other one else.
+_NEVER_FITS, _FITS_LATER = "maximum capacity", "insufficient unused quota"
 _PREEMPTOR: Final = re.compile(r"UID: ([0-9a-f]{8}-[0-9a-f-]{27})")
 _UNTRIED: Final = Condition("QuotaReserved", "False", "Pending", "quota is not free yet")
 
@@ -57,6 +69,12 @@ class QueueEntry:
     place: int = 0
     waiting: int = 0
     preemptor: str = ""
+    holders: tuple[str, ...] = ()
+
+    @property
+    def earlier(self) -> Workload | None:
+        """The request for other machines that still holds its quota."""
+        return next((one for one in self.others if _has_quota(one) and one.meta.deleted is None), None)
 
 
 def queue_name(spec: DevServerSpec, flavor: DevServerFlavorSpec | None) -> str | None:
@@ -105,15 +123,23 @@ def on_assigned_nodes(flavor: DevServerFlavorSpec, entry: QueueEntry | None) -> 
 
 def is_admitted(entry: QueueEntry | None) -> bool:
     """Return whether the server may have Pods. Without Kueue it may."""
-    return entry is None or (_holds(entry.workload, "Admitted") and not _holds(entry.workload, "Evicted"))
+    return entry is None or _has_quota(entry.workload)
+
+
+def recheck_after(entry: QueueEntry | None) -> timedelta:
+    """Time until its place is looked up again."""
+    place = entry.place if entry is not None else 0
+    return min(_RECHECK_MOST, max(_RECHECK_LEAST, timedelta(seconds=place)))
 
 
 def eviction(entry: QueueEntry | None) -> str | None:
     """Sentence about the loss of its quota; None for a server that has not lost it."""
-    if entry is None or entry.workload is None:
+    if entry is None or is_admitted(entry) or entry.earlier is not None:
         return None
-    lost = condition(entry.workload.status.conditions, "Evicted")
-    if lost is None or not lost.holds:
+    known = (entry.workload, *entry.others)
+    found = (condition(one.status.conditions, "Evicted") for one in known if one is not None)
+    lost = next((one for one in found if one is not None and one.holds), None)
+    if lost is None:
         return None
     by = f" for {entry.preemptor}" if entry.preemptor else ""
     return f"Its quota was taken away{by}: {_sentence(lost)}"
@@ -141,8 +167,24 @@ def quota_steps(entry: QueueEntry | None) -> tuple[ConditionStep, ...]:
         return (ConditionStep(kind, None, "Waiting"),)
     # Kueue says nothing of one that it has not tried, as behind another of the same size.
     told = condition(entry.workload.status.conditions, "QuotaReserved") or _UNTRIED
-    place = f"Place {entry.place} of {entry.waiting} in {entry.queue}: " if entry.place else ""
-    return (ConditionStep(kind, False, told.reason or "Pending", f"{place}{_sentence(told)}"),)
+    if never_fits(told):
+        return (ConditionStep(kind, False, EXCEEDS_QUOTA, f"{entry.queue} is too small: {_sentence(told)}"),)
+    return (ConditionStep(kind, False, told.reason or "Pending", f"{_place(entry)}{_sentence(told)}"),)
+
+
+def waiting_sentence(entry: QueueEntry) -> str:
+    """Where a server stands that runs and waits for other machines."""
+    conditions = entry.workload.status.conditions if entry.workload is not None else ()
+    return f"{_place(entry)}{_sentence(condition(conditions, 'QuotaReserved') or _UNTRIED)}"
+
+
+def never_fits(reserved: Condition) -> bool:
+    """Return whether the request is larger than the quota of every node flavor, lent quota included."""
+    return _NEVER_FITS in reserved.message and _FITS_LATER not in reserved.message
+
+
+def _place(entry: QueueEntry) -> str:
+    return f"Place {entry.place} of {entry.waiting} in {entry.queue}: " if entry.place else ""
 
 
 def is_waiting(workload: Workload) -> bool:
@@ -166,17 +208,43 @@ def queue_status(entry: QueueEntry | None) -> QueueStatus | None:
         cluster_queue=entry.cluster_queue or None,
         place=entry.place if waits and entry.place else None,
         waiting=entry.waiting if waits and entry.place else None,
+        holders=entry.holders if waits else (),
     )
 
 
+def unreported_readiness(seen: "Observed", *, ready: bool) -> str:
+    """Workload to which Kueue's condition PodsReady is missing: without it Kueue may evict what runs."""
+    workload = seen.quota.workload if seen.quota is not None else None
+    if workload is None or not ready or not is_admitted(seen.quota) or _holds(workload, PODS_READY):
+        return ""
+    return workload.meta.name
+
+
 def finished_workloads(seen: "Observed", *, running: bool) -> tuple[str, ...]:
-    """Workloads whose quota is free again: those of a server that has no Pods any longer."""
+    """Workloads whose quota is free again: those that none of the Pods needs any longer."""
     entry = seen.quota
-    if entry is None or seen.pods:
+    if entry is None:
         return ()
+    if seen.pods:
+        earlier = None if running and _has_moved(seen) else entry.earlier
+        return tuple(
+            one.meta.name
+            for one in entry.others
+            if one is not earlier and not _holds(one, "Evicted") and one.meta.deleted is None
+        )
     ended = entry.workload is not None and (not running or eviction(entry) is not None)
     last = (entry.workload,) if ended and entry.workload is not None else ()
     return tuple(one.meta.name for one in (*entry.others, *last) if one.meta.deleted is None)
+
+
+def _has_moved(seen: "Observed") -> bool:
+    """Return whether all its Pods are on the machines of its present request."""
+    settled = seen.is_whole and len(seen.pods) == len(seen.working_pods)
+    return is_admitted(seen.quota) and settled and seen.change is ResizeMode.NONE
+
+
+def _has_quota(workload: Workload | None) -> bool:
+    return _holds(workload, "Admitted") and not _holds(workload, "Evicted")
 
 
 def _holds(workload: Workload | None, kind: str) -> bool:

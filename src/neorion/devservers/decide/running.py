@@ -56,12 +56,14 @@ from neorion.devservers.decide.progress import (
     silent_steps,
 )
 from neorion.devservers.decide.quota import (
-    QUEUE_RECHECK,
     eviction,
     finished_workloads,
     is_admitted,
     queue_status,
     quota_steps,
+    recheck_after,
+    unreported_readiness,
+    waiting_sentence,
 )
 from neorion.devservers.decide.ranks import rank_statuses, whole_steps
 from neorion.devservers.decide.rejected_writes import pod_refusal, refusal_steps
@@ -97,7 +99,7 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
     held = _flavor_change_block(seen, settings, moved)
     flavor = _flavor(seen, taken, now, held)
     server = running(seen, now, flavor)
-    queued = not is_admitted(seen.quota)
+    queued = _is_queued(seen)
     shown = settled(server) if not queued else None
     status = _status(seen, taken, _Facts(server, shown, flavor, moved, held), now)
     end = due(server, now)
@@ -109,6 +111,7 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
         objects=_objects(seen, settings, moved, held),
         edit=_edit(seen, end, flavor if undo_at and undo_at <= now else None),
         finished=finished_workloads(seen, running=True),
+        ready_workload=unreported_readiness(seen, ready=status.ready),
         resize=manifests.resources_of(seen.flavor.spec)
         if seen.flavor and moved is ResizeMode.IN_PLACE and not held
         else None,
@@ -120,7 +123,7 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
             next_warning(server, timed, now),
             undo_at,
             now + RECHECK_AFTER if held or seen.refused else None,
-            now + QUEUE_RECHECK if queued else None,
+            now + recheck_after(seen.quota) if queued or seen.waits_to_move else None,
             None if status.ready else later(ssh_deadline(seen.pod), now),
             None if status.ready else later(mount_deadline(seen.pod), now),
             None if seen.is_whole else later(silent_after(seen.pods), now),
@@ -179,8 +182,18 @@ class _Facts:
 def _steps(seen: Observed, now: datetime) -> tuple[ConditionStep, ...]:
     *way, ready = whole_steps(seen)
     waits = () if seen.is_whole else silent_steps(seen.pods, now)
-    quota = refusal_steps(_refused(seen)) or quota_steps(seen.quota)
+    quota = refusal_steps(_refused(seen)) or _quota_steps(seen)
     return (_accepted(seen), *quota, *way, *(waits or (ready,)))
+
+
+def _quota_steps(seen: Observed) -> tuple[ConditionStep, ...]:
+    if seen.waits_to_move:
+        return (ConditionStep(ConditionType.QUOTA, True, "QuotaReserved"),)
+    return quota_steps(seen.quota)
+
+
+def _is_queued(seen: Observed) -> bool:
+    return not is_admitted(seen.quota) and not seen.waits_to_move
 
 
 def _refused(seen: Observed) -> str:
@@ -241,6 +254,8 @@ def _flavor_change_block(seen: Observed, settings: OperatorSettings, moved: Resi
     elsewhere = seen.pod is not None and before is not None and before.applied != seen.server.spec.flavor
     if (elsewhere or moved is not ResizeMode.NONE) and (told := over_limit_reason(seen)):
         return BlockReason("TooMany", told)
+    if moved is not ResizeMode.NONE and seen.waits_to_move and seen.quota is not None:
+        return BlockReason("WaitsForQuota", f"The flavor waits for quota. {waiting_sentence(seen.quota)}")
     if moved is ResizeMode.NONE or seen.around is None or seen.pod is None or seen.flavor is None:
         return None
     in_place = moved is ResizeMode.IN_PLACE
@@ -313,7 +328,7 @@ def _status(
     spec, before = seen.server.spec, seen.server.status
     refused = taken[0].blocked and seen.pod is None
     marks = warned(seen, facts.server, facts.end, now)
-    queued = not is_admitted(seen.quota)
+    queued = _is_queued(seen)
     current = Phase.FAILED if refused else phase(taken[1:], seen.pod)
     if queued and seen.pod is None and current is Phase.PENDING:
         current = Phase.QUEUED

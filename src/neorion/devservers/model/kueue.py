@@ -9,6 +9,10 @@ VERSION = "v1beta2"
 QUEUE_LABEL = f"{GROUP}/queue-name"
 # A Workload names the object whose quota it reserves.
 JOB_UID_LABEL = f"{GROUP}/job-uid"
+# Condition of a Workload whose Pods have all been ready.
+PODS_READY = "PodsReady"
+# Reason of a server that can never be admitted as it is.
+EXCEEDS_QUOTA = "ExceedsQuota"
 
 
 class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
@@ -59,6 +63,18 @@ class LocalQueue(KubeObject, frozen=True, kw_only=True):
     spec: LocalQueueSpec = LocalQueueSpec()
 
 
+class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
+    """Cohort in which a ClusterQueue lends and borrows quota."""
+
+    cohort_name: str = ""
+
+
+class ClusterQueue(KubeObject, frozen=True, kw_only=True):
+    """Quota that the LocalQueues of one or more namespaces share."""
+
+    spec: ClusterQueueSpec = ClusterQueueSpec()
+
+
 class FlavorToleration(KubeStruct, frozen=True, kw_only=True):
     """A taint of the nodes of a ResourceFlavor."""
 
@@ -83,4 +99,5 @@ class ResourceFlavor(KubeObject, frozen=True, kw_only=True):
 
 WORKLOADS = Kind(Workload, "Workload", "workloads", GROUP, VERSION)
 LOCAL_QUEUES = Kind(LocalQueue, "LocalQueue", "localqueues", GROUP, VERSION)
+CLUSTER_QUEUES = Kind(ClusterQueue, "ClusterQueue", "clusterqueues", GROUP, VERSION, namespaced=False)
 RESOURCE_FLAVORS = Kind(ResourceFlavor, "ResourceFlavor", "resourceflavors", GROUP, VERSION, namespaced=False)

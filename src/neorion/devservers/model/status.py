@@ -99,12 +99,16 @@ class Cost(KubeStruct, frozen=True, kw_only=True):
 
 
 class QueueStatus(KubeStruct, frozen=True, kw_only=True):
-    """Queue of a server, and its place among those that wait for the same quota."""
+    """Queue of a server, and its place among those that wait for the same quota.
+
+    `holders` are servers and jobs that have the quota, as NAMESPACE/NAME, for the first of those that wait.
+    """
 
     name: Text
     cluster_queue: Text | None = None
     place: int | None = None
     waiting: int | None = None
+    holders: Annotated[tuple[Text, ...], Meta(max_length=8)] = ()
 
 
 class Rank(KubeStruct, frozen=True, kw_only=True):

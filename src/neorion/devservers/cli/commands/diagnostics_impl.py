@@ -59,6 +59,7 @@ class ServerDescription(Struct, frozen=True):
     urls: dict[str, str]
     ssh: str
     queue: str
+    quota_holders: tuple[str, ...]
     home_kept: str
     ranks: tuple[RankRecord, ...]
 
@@ -80,7 +81,8 @@ class ServerDescription(Struct, frozen=True):
             volumes=tuple(f"{one.claim_name} at {one.mount_path}" for one in spec.volumes),
             urls=dict(status.urls),
             ssh=status.ssh_endpoint or "",
-            queue=spec.queue.name if spec.queue else "",
+            queue=(status.queue.name if status.queue else "") or (spec.queue.name if spec.queue else ""),
+            quota_holders=status.queue.holders if status.queue else (),
             home_kept=spec.home.retention,
             ranks=tuple(
                 RankRecord(rank, one.name, one.node or "", one.ready) for rank, one in enumerate(status.ranks)
@@ -111,6 +113,7 @@ def description_table(now: Instant) -> Table[ServerDescription]:
             Column("Ports", lambda one: [f"{name}: {url}" for name, url in one.urls.items()]),
             Column("SSH", lambda one: one.ssh),
             Column("Queue", lambda one: one.queue),
+            Column("Quota held by", lambda one: one.quota_holders),
             Column("Machine", lambda one: one.pods),
             Column("Ranks", lambda one: [rank.sentence for rank in one.ranks]),
             Column("Cost so far", lambda one: f"{one.cost.amount} {one.cost.currency}"),

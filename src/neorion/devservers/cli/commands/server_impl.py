@@ -18,6 +18,7 @@ from neorion.devservers.client import (
     DistributedRequest,
     extended,
     parse_span,
+    placed_after,
     plan_move,
     until_stopped,
     wait_deleted,
@@ -132,7 +133,9 @@ async def create(fleet: DevServerApi, out: Output, wish: CreateRequest, asked: C
         server = await wait_ready(fleet, wish.name, ProgressPrinter(out, fleet.clock), span)
         took = fleet.clock.now().since(begun)
         if server.spec.distributed is not None:
-            out.say(f"All {server.spec.distributed.nodes} ranks were ready after {took.seconds:.1f} s.")
+            nodes, placed = server.spec.distributed.nodes, placed_after(server)
+            had = f", and had their nodes after {placed.total_seconds():.0f} s" if placed is not None else ""
+            out.say(f"All {nodes} ranks were ready after {took.seconds:.1f} s{had}.")
         out.say(f"{wish.name} is ready: devctl ssh {wish.name}")
     else:
         out.say(f"Follow it: devctl describe {wish.name}; enter it: devctl ssh {wish.name}")
