@@ -32,19 +32,19 @@ async def test_scrapes_do_not_ask_for_every_job_each_time(
     async with office(tmp_path) as there:
         await submit_many(there)
         looks: list[int] = []
-        look = there.desk.deck.meters.look
+        look = there.parts.context.metrics.look
 
-        def counted(book: object, reasons: Iterable[object]) -> None:
-            del book
+        def counted(cluster: object, reasons: Iterable[object]) -> None:
+            del cluster
             looks.append(len(list(reasons)))
 
-        monkeypatch.setattr(there.desk.deck.meters, "look", counted)
-        page = next(one for one in routes(there.desk, there.metrics) if one.path == "/metrics")
+        monkeypatch.setattr(there.parts.context.metrics, "look", counted)
+        page = next(one for one in routes(there.parts, there.metrics) if one.path == "/metrics")
         for _ in range(SCRAPES):
             await page.handler(Request("GET", "/metrics", "", {}, b"", Principal("")))
         # On a machine that is busy the scrapes may take more than a second.
         assert (sum(looks) < JOBS * SCRAPES / 2) is kept
-        monkeypatch.setattr(there.desk.deck.meters, "look", look)
+        monkeypatch.setattr(there.parts.context.metrics, "look", look)
 
 
 async def test_an_unknown_name_is_compared_with_few_names(

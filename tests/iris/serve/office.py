@@ -48,7 +48,7 @@ class HandedOn:
 
 @dataclass(frozen=True)
 class Office:
-    desk: ControllerServices
+    parts: ControllerServices
     metrics: Metrics
     transport: MemoryTransport
 
@@ -67,12 +67,12 @@ class Office:
     def slice(self, name: str) -> str:
         """A slice of the platform's; what its machines show."""
         piece = SliceId(name)
-        self.desk.deck.book.put_slice(Slice(piece, "group", Instant(1), SliceState.BOOTSTRAPPING))
-        return self.desk.badges.slice_token(piece)
+        self.parts.context.cluster.put_slice(Slice(piece, "group", Instant(1), SliceState.BOOTSTRAPPING))
+        return self.parts.worker_tokens.slice_token(piece)
 
     def report_key(self, attempt: str) -> str:
         """The key that the worker of this attempt has from its order."""
-        return self.desk.badges.report_key(AttemptId(attempt))
+        return self.parts.worker_tokens.report_key(AttemptId(attempt))
 
     async def join(self, token: str, piece: str = "by-hand-1") -> pb.JoinResponse:
         return await self.worker(token).join(joining(piece))
@@ -127,13 +127,13 @@ async def office(folder: Path, settings: ControllerSettings | None = None) -> As
         Supervisor() as crew,
     ):
         metrics = Metrics()
-        deck = ControllerContext.over(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
-        desk = await start(settings, deck, store, crew, _unwatched)
-        callers = ChainedAuthenticator(desk.badges, ACCOUNTS)
-        app = AsgiApp(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
+        context = ControllerContext.for_store(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
+        parts = await start(settings, context, store, crew, _unwatched)
+        callers = ChainedAuthenticator(parts.worker_tokens, ACCOUNTS)
+        app = AsgiApp(services(parts), ids=ids, authenticator=callers, on_denied=parts.audit.denied)
         async with MemoryTransport(app) as transport:
-            yield Office(desk, metrics, transport)
-        await desk.deck.journal.wait_durable()
+            yield Office(parts, metrics, transport)
+        await parts.context.journal.wait_durable()
         crew.cancel()
 
 

@@ -34,7 +34,7 @@ def fill(disk: Path) -> Path:
 
 
 async def health(there: Office) -> bytes:
-    route = next(one for one in routes(there.desk, there.metrics) if one.path == "/health")
+    route = next(one for one in routes(there.parts, there.metrics) if one.path == "/health")
     return (await route.handler(Request("GET", "/health", "", {}, b"", Principal("")))).body
 
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 def told(there: Office) -> dict[str, float]:
-    there.desk.refresh_metrics()
+    there.parts.refresh_metrics()
     lines = there.metrics.exposition().decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name.removeprefix("neorion_iris_"): float(value) for name, _, value in pairs}

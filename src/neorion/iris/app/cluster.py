@@ -126,30 +126,32 @@ async def cluster(
     async with controller(settings, clock, rng, ids) as running, _token_left(running.address, admin.text):
         local = LocalPlace(folder / "slices", running.address, launch)
         async with open_platform(file, local, clock, rng) as platform:
-            desk = running.desk
+            parts = running.parts
             home = ControllerEndpoint(
                 platform.discover_controller(),
-                lambda piece: str(PinnedToken(pin, desk.badges.slice_token(piece))),
+                lambda piece: str(PinnedToken(pin, parts.worker_tokens.slice_token(piece))),
             )
-            scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
-            desk.shapes += scaler.shapes()
-            desk.scaling_reason = scaler.reason
+            scaler = Autoscaler(
+                parts.context, parts.scheduler, parts.reports, platform, scale_groups(file), home
+            )
+            parts.shapes += scaler.shapes()
+            parts.scaling_reason = scaler.reason
             await scaler.adopt()
             pace = LoopTiming(file.defaults.autoscaler.evaluation_interval)
             scaling = Loop("iris.scale", scaler.tick, pace, clock, rng, running.watch)
             scaler.wake = scaling.wake
-            scaler.after = desk.notify_reason_changes
+            scaler.after = parts.notify_reason_changes
             # The autoscaler looks at the reasons too, when it has looked at the demand.
-            desk.scheduler.after = scaling.wake
+            parts.scheduler.after = scaling.wake
             # A crew of its own, which ends before the platform it listens to.
-            async with Supervisor() as parts:
-                parts.spawn("iris.scale.watch", scaler.watch)
-                parts.spawn("iris.scale.work", scaler.work)
-                parts.loop(scaling)
+            async with Supervisor() as loops:
+                loops.spawn("iris.scale.watch", scaler.watch)
+                loops.spawn("iris.scale.work", scaler.work)
+                loops.loop(scaling)
                 try:
                     yield RunningCluster(running.address, admin.text, platform)
                 finally:
-                    parts.cancel()
+                    loops.cancel()
 
 
 @asynccontextmanager

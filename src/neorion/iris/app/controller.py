@@ -104,7 +104,7 @@ class RunningController:
     """A controller that answers."""
 
     address: str
-    desk: ControllerServices
+    parts: ControllerServices
     watch: TickObserver
 
 
@@ -121,95 +121,103 @@ async def controller(
         watch = LoopMetrics(metrics)
         # A crew of its own, because the store must outlive whoever writes to it.
         async with Supervisor() as crew:
-            deck = ControllerContext.over(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
-            desk = await start(settings, deck, store, crew, watch)
-            accounts = settings.authenticator and ChainedAuthenticator(desk.badges, settings.authenticator)
-            callers = accounts and TaskTokenAuthenticator(deck.book, accounts)
+            context = ControllerContext.for_store(
+                store, clock, ids, rng, PrometheusControllerMetrics(metrics)
+            )
+            parts = await start(settings, context, store, crew, watch)
+            accounts = settings.authenticator and ChainedAuthenticator(
+                parts.worker_tokens, settings.authenticator
+            )
+            callers = accounts and TaskTokenAuthenticator(context.cluster, accounts)
             if callers and settings.guest:
                 callers = AnonymousFallback(callers, settings.guest)
             app = AsgiApp(
-                services(desk),
-                routes(desk, metrics),
+                services(parts),
+                routes(parts, metrics),
                 ids=ids,
                 authenticator=callers,
                 limits=RequestLimits(member_roles=frozenset({WORKER})),
-                on_denied=desk.audit.denied,
+                on_denied=parts.audit.denied,
             )
             async with serve(app, settings.host, settings.port, tls=settings.tls, grace=_GRACE) as server:
-                yield RunningController(server.address, desk, watch)
+                yield RunningController(server.address, parts, watch)
             crew.cancel()
 
 
 async def start(
-    settings: ControllerSettings, deck: ControllerContext, store: Store, crew: Supervisor, watch: TickObserver
+    settings: ControllerSettings,
+    context: ControllerContext,
+    store: Store,
+    crew: Supervisor,
+    watch: TickObserver,
 ) -> ControllerServices:
     """Reads what is known and sets the loops going."""
     crew.spawn("iris.store", store.until_lost)
-    crew.spawn("iris.journal", deck.journal.run)
-    await load(store, deck.book)
-    desk = assemble(settings, deck, store, await last_number(store))
-    clock, rng = deck.clock, deck.rng
-    placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
-    deck.wake = placing.wake
-    desk.scheduler.after = desk.notify_reason_changes
-    crew.spawn("iris.herald", desk.herald.run)
+    crew.spawn("iris.journal", context.journal.run)
+    await load(store, context.cluster)
+    parts = assemble(settings, context, store, await last_number(store))
+    clock, rng = context.clock, context.rng
+    placing = Loop("iris.schedule", parts.scheduler.tick, _SCHEDULE, clock, rng, watch)
+    context.wake = placing.wake
+    parts.scheduler.after = parts.notify_reason_changes
+    crew.spawn("iris.herald", parts.publisher.run)
     crew.loop(placing)
     watching = LoopTiming(settings.lease.renew_every * 0.5)
-    crew.loop(Loop("iris.watch", desk.check_worker_liveness, watching, clock, rng, watch))
-    waits = Loop("iris.deadlines", desk.deadlines.tick, _DEADLINES, clock, rng, watch)
-    desk.deadlines.wake = waits.wake
+    crew.loop(Loop("iris.watch", parts.check_worker_liveness, watching, clock, rng, watch))
+    waits = Loop("iris.deadlines", parts.deadlines.tick, _DEADLINES, clock, rng, watch)
+    parts.deadlines.wake = waits.wake
     crew.loop(waits)
-    crew.loop(Loop("iris.retention", desk.retention.tick, _RETENTION, clock, rng, watch))
-    crew.loop(Loop("iris.orphans", desk.orphans.tick, _ORPHANS, clock, rng, watch))
-    return desk
+    crew.loop(Loop("iris.retention", parts.job_gc.tick, _RETENTION, clock, rng, watch))
+    crew.loop(Loop("iris.orphans", parts.blob_gc.tick, _ORPHANS, clock, rng, watch))
+    return parts
 
 
 def assemble(
-    settings: ControllerSettings, deck: ControllerContext, store: Store, last_deed: int
+    settings: ControllerSettings, context: ControllerContext, store: Store, last_deed: int
 ) -> ControllerServices:
-    lives = LifecycleManager(deck)
-    blobs = BlobStore(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
-    arrivals = BlobUploads(settings.folder / "arriving", blobs, deck.clock)
-    shelf = LogStore(settings.folder / "logs")
-    badges = WorkerTokens(settings.secret, deck.book, settings.by_hand)
-    dispatch = Dispatcher(deck, blobs, badges.report_key)
-    watchers, deadlines = JobWatchHub(), DeadlineController(deck, lives)
+    lifecycle = LifecycleManager(context)
+    blobs = BlobStore(context.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
+    uploads = BlobUploads(settings.folder / "arriving", blobs, context.clock)
+    log_store = LogStore(settings.folder / "logs")
+    worker_tokens = WorkerTokens(settings.secret, context.cluster, settings.by_hand)
+    dispatcher = Dispatcher(context, blobs, worker_tokens.report_key)
+    watchers, deadlines = JobWatchHub(), DeadlineController(context, lifecycle)
 
     def stirred(job: JobId, index: int | None) -> None:
         watchers.notify(job, index)
         deadlines.stirred(job, index)
 
-    deck.book.stirred = stirred
+    context.cluster.stirred = stirred
     return ControllerServices(
-        deck=deck,
+        context=context,
         store=store,
-        lives=lives,
+        lifecycle=lifecycle,
         deadlines=deadlines,
-        dispatch=dispatch,
-        herald=TransitionPublisher(deck, lives, dispatch, shelf),
-        scheduler=Scheduler(deck, lives, settings.caps),
-        reports=WorkerReports(deck, lives, blobs, settings.lease),
+        dispatcher=dispatcher,
+        publisher=TransitionPublisher(context, lifecycle, dispatcher, log_store),
+        scheduler=Scheduler(context, lifecycle, settings.caps),
+        reports=WorkerReports(context, lifecycle, blobs, settings.lease),
         blobs=blobs,
-        arrivals=arrivals,
-        orphans=BlobGarbageCollector(deck.book, blobs, arrivals),
-        shelf=shelf,
-        retention=JobGarbageCollector(deck, store, blobs, shelf, settings.keep_jobs_for),
-        badges=badges,
-        audit=AuditLog(deck, last_deed),
+        uploads=uploads,
+        blob_gc=BlobGarbageCollector(context.cluster, blobs, uploads),
+        log_store=log_store,
+        job_gc=JobGarbageCollector(context, store, blobs, log_store, settings.keep_jobs_for),
+        worker_tokens=worker_tokens,
+        audit=AuditLog(context, last_deed),
         watchers=watchers,
-        started=deck.clock.now(),
+        started=context.clock.now(),
         shapes=settings.shapes,
         caps=settings.caps,
     )
 
 
-def services(desk: ControllerServices) -> list[RpcService]:
+def services(parts: ControllerServices) -> list[RpcService]:
     """Every method and who may call it."""
     workers_too = WITH_WORK | {WORKER}
     return [
         RpcService(
             JobServiceASGIApplication,
-            JobEndpoint(desk),
+            JobEndpoint(parts),
             {
                 "Submit": WITH_WORK,
                 "Wait": WITH_WORK,
@@ -226,7 +234,7 @@ def services(desk: ControllerServices) -> list[RpcService]:
         ),
         RpcService(
             ClusterServiceASGIApplication,
-            ClusterEndpoint(desk),
+            ClusterEndpoint(parts),
             {
                 "Status": USERS,
                 "Workers": USERS,
@@ -239,27 +247,27 @@ def services(desk: ControllerServices) -> list[RpcService]:
         ),
         RpcService(
             WorkerServiceASGIApplication,
-            WorkerEndpoint(desk),
+            WorkerEndpoint(parts),
             {"Join": {ROLE_JOIN, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},
         ),
     ]
 
 
-def routes(desk: ControllerServices, metrics: Metrics) -> list[Route]:
+def routes(parts: ControllerServices, metrics: Metrics) -> list[Route]:
     async def health(request: Request) -> Response:
         """Alive is alive: a probe that fails would end a controller that only waits for room."""
         del request
-        trouble = desk.deck.journal.trouble
+        trouble = parts.context.journal.trouble
         return Response(f"the store takes no changes: {trouble}\n".encode() if trouble else b"ok\n")
 
-    clock, fresh_until = desk.deck.clock, 0.0
+    clock, fresh_until = parts.context.clock, 0.0
 
     async def exposition(request: Request) -> Response:
         nonlocal fresh_until
         del request
         if (now := clock.monotonic()) >= fresh_until:
             fresh_until = now + GAUGES_FOR.seconds
-            desk.refresh_metrics()
+            parts.refresh_metrics()
         return Response(metrics.exposition(), content_type=CONTENT_TYPE)
 
     return [

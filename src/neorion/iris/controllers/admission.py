@@ -14,21 +14,21 @@ _SUGGESTED_FROM = 200
 
 
 def submit(
-    deck: ControllerContext, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None = None
+    context: ControllerContext, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None = None
 ) -> tuple[Job, bool]:
     """The job, and whether it was there before. Nothing is acknowledged until the journal is durable.
 
     `owner` is the attempt that asks, if a task does. The same submission is the same job, however often it arrives; only
     a task that is tried again gets a new one for a child that died with an earlier try.
     """
-    book = deck.book
-    parent = _job_of(deck, owner) if owner else _parent(deck, spec.name)
-    known = check_admission(deck, spec, key, content, owner)
+    cluster = context.cluster
+    parent = _job_of(context, owner) if owner else _parent(context, spec.name)
+    known = check_admission(context, spec, key, content, owner)
     if known is not None:
         return known, True
-    now = deck.clock.now()
+    now = context.clock.now()
     job = Job(
-        id=deck.ids.new(JobId),
+        id=context.ids.new(JobId),
         spec=spec,
         submitted=now,
         key=key,
@@ -36,21 +36,21 @@ def submit(
         parent=parent,
         owner=owner or AttemptId(""),
     )
-    book.put_job(job)
+    cluster.put_job(job)
     for index in range(spec.replicas):
-        book.put_task(Task(job.id, index, now))
-    deck.wake()
+        cluster.put_task(Task(job.id, index, now))
+    context.wake()
     return job, False
 
 
 def check_admission(
-    deck: ControllerContext, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None
+    context: ControllerContext, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None
 ) -> Job | None:
     """Refuses what cannot be taken beside what is there; the job itself if it is there already. Changes nothing."""
-    book = deck.book
-    known = book.keys.get((_job_of(deck, owner) if owner else spec.name.user, key))
-    if known is not None and not _died_with_another(book.jobs[known], owner):
-        job = book.jobs[known]
+    cluster = context.cluster
+    known = cluster.keys.get((_job_of(context, owner) if owner else spec.name.user, key))
+    if known is not None and not _died_with_another(cluster.jobs[known], owner):
+        job = cluster.jobs[known]
         if job.content != content:
             raise Conflict(
                 "iris.key_reused",
@@ -58,14 +58,14 @@ def check_admission(
                 hint="use a new key for new work",
             )
         return job
-    taken = book.names.get(spec.name)
-    if taken is not None and not book.jobs[taken].state.ended:
+    taken = cluster.names.get(spec.name)
+    if taken is not None and not cluster.jobs[taken].state.ended:
         raise Conflict(
             "iris.name_taken",
             f"{spec.name} is already there and has not ended.",
             hint=f"choose another name, or: iris job cancel {spec.name}",
         )
-    live = book.live_tasks_of(spec.name.user)
+    live = cluster.live_tasks_of(spec.name.user)
     if live + spec.replicas > USER_TASKS_MAX:
         raise QuotaExceeded(
             "iris.user_tasks",
@@ -76,15 +76,15 @@ def check_admission(
     return None
 
 
-def get_job(deck: ControllerContext, text: str) -> Job:
+def get_job(context: ControllerContext, text: str) -> Job:
     """By id or by name."""
-    book = deck.book
-    job = book.jobs.get(JobId(text)) or book.jobs.get(book.names.get(JobName.known(text), JobId("")))
+    cluster = context.cluster
+    job = cluster.jobs.get(JobId(text)) or cluster.jobs.get(cluster.names.get(JobName.known(text), JobId("")))
     if job is None:
         raise NotFound(
             "iris.no_job",
             f"There is no job {text[:120]}.",
-            hint=_suggest_name(text, book.names) or "see them with: iris job list --all",
+            hint=_suggest_name(text, cluster.names) or "see them with: iris job list --all",
         )
     return job
 
@@ -106,9 +106,9 @@ def _died_with_another(job: Job, owner: AttemptId | None) -> bool:
     return bool(owner and job.owner and job.owner != owner) and job.ending.cause is TaskReason.JOB_OVER
 
 
-def _job_of(deck: ControllerContext, attempt: AttemptId) -> JobId:
+def _job_of(context: ControllerContext, attempt: AttemptId) -> JobId:
     """Asked for and used in one step: a task that is told to stop in between would leave a job without an owner."""
-    found = deck.book.attempts.get(attempt)
+    found = context.cluster.attempts.get(attempt)
     if found is None or found.state is AttemptState.STOPPING:
         raise Conflict(
             "iris.parent_ending",
@@ -118,7 +118,7 @@ def _job_of(deck: ControllerContext, attempt: AttemptId) -> JobId:
     return found.job
 
 
-def _parent(deck: ControllerContext, name: JobName) -> JobId:
+def _parent(context: ControllerContext, name: JobName) -> JobId:
     """The live job whose name is the name without its last part."""
-    above = deck.book.names.get(JobName.known(name.rpartition("/")[0]))
-    return above if above is not None and not deck.book.jobs[above].state.ended else JobId("")
+    above = context.cluster.names.get(JobName.known(name.rpartition("/")[0]))
+    return above if above is not None and not context.cluster.jobs[above].state.ended else JobId("")

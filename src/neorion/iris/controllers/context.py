@@ -30,7 +30,7 @@ class JobSignals:
 class ControllerContext:
     """One controller's shared things. `wake` turns the scheduler's loop; it is set when the loop is made."""
 
-    book: ClusterState
+    cluster: ClusterState
     journal: Journal
     clock: Clock
     ids: Ids
@@ -38,15 +38,15 @@ class ControllerContext:
     # For its end, and for its first attempts.
     job_ended: JobSignals = field(default_factory=JobSignals)
     first_attempt_started: JobSignals = field(default_factory=JobSignals)
-    meters: ControllerMetrics = field(default_factory=ControllerMetrics)
+    metrics: ControllerMetrics = field(default_factory=ControllerMetrics)
     wake: Callable[[], None] = lambda: None
 
     @classmethod
-    def over(
-        cls, store: Store, clock: Clock, ids: Ids, rng: Rng, meters: ControllerMetrics | None = None
+    def for_store(
+        cls, store: Store, clock: Clock, ids: Ids, rng: Rng, metrics: ControllerMetrics | None = None
     ) -> Self:
-        meters = meters or ControllerMetrics()
+        metrics = metrics or ControllerMetrics()
         journal = Journal(store, clock, rng)
-        journal.committed = meters.committed
+        journal.committed = metrics.committed
         # Waits are measured by times in records: somebody who sets the machine's clock must not end them.
-        return cls(ClusterState(journal), journal, SteadyClock(clock), ids, rng, meters=meters)
+        return cls(ClusterState(journal), journal, SteadyClock(clock), ids, rng, metrics=metrics)

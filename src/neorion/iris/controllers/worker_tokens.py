@@ -22,9 +22,9 @@ class WorkerTokens:
     have joined and have their own.
     """
 
-    def __init__(self, secret: str, book: ClusterState, by_hand: RotatableSecret | None = None) -> None:
+    def __init__(self, secret: str, cluster: ClusterState, by_hand: RotatableSecret | None = None) -> None:
         self._secret = secret.encode()
-        self._book = book
+        self._cluster = cluster
         self._by_hand = by_hand
 
     def slice_token(self, piece: SliceId) -> str:
@@ -54,9 +54,9 @@ class WorkerTokens:
         if not self._secret or not hmac.compare_digest(self._badge(kind, name).encode(), token.encode()):
             return None
         match kind:
-            case "worker" if (worker := self._book.workers.get(WorkerId(name))) and not worker.revoked:
+            case "worker" if (worker := self._cluster.workers.get(WorkerId(name))) and not worker.revoked:
                 return Principal(name, frozenset({WORKER}))
-            case "slice" if (piece := self._book.slices.get(SliceId(name))) and not piece.revoked:
+            case "slice" if (piece := self._cluster.slices.get(SliceId(name))) and not piece.revoked:
                 alive = piece.state not in (SliceState.DELETING, SliceState.FAILED)
                 return Principal(name, frozenset({ROLE_JOIN})) if alive else None
             case _:
@@ -72,9 +72,9 @@ class WorkerTokens:
 class ChainedAuthenticator:
     """Everybody who may call: the accounts, and whoever shows a badge."""
 
-    def __init__(self, badges: WorkerTokens, accounts: Authenticator) -> None:
-        self._badges = badges
+    def __init__(self, worker_tokens: WorkerTokens, accounts: Authenticator) -> None:
+        self._worker_tokens = worker_tokens
         self._accounts = accounts
 
     async def authenticate(self, token: str) -> Principal | None:
-        return self._badges.owner(token) or await self._accounts.authenticate(token)
+        return self._worker_tokens.owner(token) or await self._accounts.authenticate(token)

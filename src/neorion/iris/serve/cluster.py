@@ -23,22 +23,22 @@ PAGE_MAX = 1000
 class ClusterEndpoint(ClusterService):
     """ClusterService over one controller."""
 
-    def __init__(self, desk: ControllerServices) -> None:
-        self._desk = desk
-        self._book = desk.deck.book
+    def __init__(self, parts: ControllerServices) -> None:
+        self._parts = parts
+        self._cluster = parts.context.cluster
 
     async def status(self, request: pb.StatusRequest, ctx: object) -> pb.StatusResponse:
-        book = self._book
+        cluster = self._cluster
         tasks = Counter[str]()
-        for counts in book.counts.values():
+        for counts in cluster.counts.values():
             tasks.update({state.value: count for state, count in counts.items() if count})
         return pb.StatusResponse(
             version=version("neorion"),
-            started_ms=wire.ms(self._desk.started),
-            jobs=dict(Counter(job.state.value for job in book.jobs.values())),
+            started_ms=wire.ms(self._parts.started),
+            jobs=dict(Counter(job.state.value for job in cluster.jobs.values())),
             tasks=dict(tasks),
-            workers=dict(Counter(worker.state.value for worker in book.workers.values())),
-            slices=dict(Counter(piece.state.value for piece in book.slices.values())),
+            workers=dict(Counter(worker.state.value for worker in cluster.workers.values())),
+            slices=dict(Counter(piece.state.value for piece in cluster.slices.values())),
         )
 
     async def workers(self, request: pb.WorkersRequest, ctx: object) -> pb.WorkersResponse:
@@ -51,18 +51,18 @@ class ClusterEndpoint(ClusterService):
                     state=worker.state,
                     draining=worker.draining,
                     total=wire.resources_message(worker.total),
-                    free=wire.resources_message(self._book.free(worker.id)),
+                    free=wire.resources_message(self._cluster.free(worker.id)),
                     attributes=worker.attributes,
-                    tasks=len(self._book.attempts_on_worker[worker.id]),
+                    tasks=len(self._cluster.attempts_on_worker[worker.id]),
                     joined_ms=wire.ms(worker.joined),
                 )
-                for worker in self._book.workers.values()
+                for worker in self._cluster.workers.values()
             ]
         )
 
     async def slices(self, request: pb.SlicesRequest, ctx: object) -> pb.SlicesResponse:
         homes: dict[str, list[str]] = {}
-        for worker in self._book.workers.values():
+        for worker in self._cluster.workers.values():
             homes.setdefault(worker.slice, []).append(worker.id)
         return pb.SlicesResponse(
             slices=[
@@ -74,46 +74,46 @@ class ClusterEndpoint(ClusterService):
                     message=piece.message,
                     workers=homes.get(piece.id, []),
                 )
-                for piece in self._book.slices.values()
+                for piece in self._cluster.slices.values()
             ]
         )
 
     async def drain(self, request: pb.DrainRequest, ctx: object) -> pb.DrainResponse:
         what = "Undrain" if request.undo else "Drain"
-        async with self._desk.audit.entry(caller().name, what, request.worker) as entry:
+        async with self._parts.audit.entry(caller().name, what, request.worker) as entry:
             check_admin()
             worker = self._worker(request.worker)
             if request.undo:
                 self._check_stays(worker)
-            self._book.put_worker(replace(worker, draining=not request.undo))
+            self._cluster.put_worker(replace(worker, draining=not request.undo))
             entry.done()
-            self._desk.deck.wake()
-            await self._desk.deck.journal.wait_durable()
+            self._parts.context.wake()
+            await self._parts.context.journal.wait_durable()
         return pb.DrainResponse()
 
     async def revoke(self, request: pb.RevokeRequest, ctx: object) -> pb.RevokeResponse:
         """Its tasks are not tried elsewhere before its lease is over: until then they may run where they are."""
-        async with self._desk.audit.entry(caller().name, "Revoke", request.worker) as entry:
+        async with self._parts.audit.entry(caller().name, "Revoke", request.worker) as entry:
             check_admin()
             worker = self._worker(request.worker)
-            self._book.put_worker(replace(worker, revoked=True, draining=True))
-            if (piece := self._book.slices.get(worker.slice)) is not None:
-                self._book.put_slice(replace(piece, revoked=True))
+            self._cluster.put_worker(replace(worker, revoked=True, draining=True))
+            if (piece := self._cluster.slices.get(worker.slice)) is not None:
+                self._cluster.put_slice(replace(piece, revoked=True))
             else:
                 # It could come back under another name with the token it was started with.
-                self._desk.badges.rotate_manual_token()
+                self._parts.worker_tokens.rotate_manual_token()
             entry.done()
-            await self._desk.deck.journal.wait_durable()
-            self._desk.dispatch.close_stream(worker.id)
+            await self._parts.context.journal.wait_durable()
+            self._parts.dispatcher.close_stream(worker.id)
         return pb.RevokeResponse()
 
     async def audit(self, request: pb.AuditRequest, ctx: object) -> pb.AuditResponse:
         check_admin()
         limit = page_size(request.limit, PAGE_MAX)
-        number = request.before or self._desk.audit.last + 1
+        number = request.before or self._parts.audit.last + 1
         entries: list[pb.AuditEntry] = []
         while number > 1 and len(entries) < limit:
-            page = await deeds_before(self._desk.store, number, PAGE_MAX)
+            page = await deeds_before(self._parts.store, number, PAGE_MAX)
             if not page:
                 break
             number = page[-1].number
@@ -122,7 +122,7 @@ class ClusterEndpoint(ClusterService):
 
     def _check_stays(self, worker: Worker) -> None:
         """Whoever goes takes no more work, whatever anybody wishes: it would be lost."""
-        piece = self._book.slices.get(worker.slice)
+        piece = self._cluster.slices.get(worker.slice)
         if worker.revoked or (piece is not None and piece.state in (SliceState.FAILED, SliceState.DELETING)):
             why = "was revoked" if worker.revoked else "goes with its slice"
             raise Conflict(
@@ -132,12 +132,12 @@ class ClusterEndpoint(ClusterService):
             )
 
     def _worker(self, name: str) -> Worker:
-        worker = self._book.workers.get(WorkerId(name))
+        worker = self._cluster.workers.get(WorkerId(name))
         if worker is None:
             raise NotFound(
                 "iris.no_worker",
                 f"There is no worker {name[:80]}.",
-                hint=did_you_mean(name, self._book.workers) or "see them with: iris worker list",
+                hint=did_you_mean(name, self._cluster.workers) or "see them with: iris worker list",
             )
         return worker
 

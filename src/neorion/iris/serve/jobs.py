@@ -34,15 +34,15 @@ _STORE_AGAIN = Duration.of(seconds=1)
 class JobEndpoint(JobService):
     """JobService over one controller."""
 
-    def __init__(self, desk: ControllerServices) -> None:
-        self._desk = desk
-        self._book = desk.deck.book
+    def __init__(self, parts: ControllerServices) -> None:
+        self._parts = parts
+        self._cluster = parts.context.cluster
 
     async def submit(self, request: pb.SubmitRequest, ctx: object) -> pb.SubmitResponse:
         message = request.spec
         if message is None:
             raise Invalid("iris.spec", "The submission has no job in it.", hint="fill in its spec")
-        async with self._desk.audit.entry(caller().name, "Submit", message.name) as entry:
+        async with self._parts.audit.entry(caller().name, "Submit", message.name) as entry:
             return await self._submit(request, message, entry)
 
     async def _submit(
@@ -55,10 +55,10 @@ class JobEndpoint(JobService):
         spec = wire.spec(message, JobName(message.name))
         check_own_name(spec.name)
         check_is_child(spec.name)
-        self._desk.check_feasible(spec)
+        self._parts.check_feasible(spec)
         owner = task.attempt if task else None
         if request.dry_run:
-            check_admission(self._desk.deck, spec, request.key, content, owner)
+            check_admission(self._parts.context, spec, request.key, content, owner)
             # Its blobs are sent when it is meant.
             entry.drop()
             return pb.SubmitResponse(name=spec.name)
@@ -67,15 +67,15 @@ class JobEndpoint(JobService):
             needed.append(spec.environment.bundle)
         sent = {blob.digest for blob in request.blobs}
         for digest in needed:
-            if digest not in sent and not await self._desk.blobs.has(digest):
+            if digest not in sent and not await self._parts.blobs.has(digest):
                 raise Invalid(
                     "iris.blob_missing", f"The blob {digest} was not sent.", hint="send it first, or along"
                 )
         for blob in request.blobs:
-            await self._desk.blobs.put(wire.digest(blob.digest), blob.body)
-        job, existed = submit(self._desk.deck, spec, request.key, content, owner)
+            await self._parts.blobs.put(wire.digest(blob.digest), blob.body)
+        job, existed = submit(self._parts.context, spec, request.key, content, owner)
         entry.done()
-        await self._desk.deck.journal.wait_durable()
+        await self._parts.context.journal.wait_durable()
         return pb.SubmitResponse(id=job.id, name=job.spec.name, existed=existed)
 
     async def wait(self, request: pb.WaitRequest, ctx: object) -> pb.WaitResponse:
@@ -83,11 +83,11 @@ class JobEndpoint(JobService):
         check_reader(job.spec.name)
         if not job.state.ended:
             with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
-                await self._desk.deck.job_ended.listen(job.id).wait()
-        job = get_job(self._desk.deck, job.id)
-        tasks = list(self._book.tasks[job.id]) if job.state.ended else []
+                await self._parts.context.job_ended.listen(job.id).wait()
+        job = get_job(self._parts.context, job.id)
+        tasks = list(self._cluster.tasks[job.id]) if job.state.ended else []
         answer = pb.WaitResponse(
-            job=job_message(self._desk, job), tasks=[task_message(self._desk, task) for task in tasks]
+            job=job_message(self._parts, job), tasks=[task_message(self._parts, task) for task in tasks]
         )
         # All that the answer says is in the store before it is sent, and it says nothing newer.
         await self._check_saved(job)
@@ -95,13 +95,13 @@ class JobEndpoint(JobService):
         for task in tasks:
             if task.ending.result and task.ending.result_bytes <= room:
                 room -= task.ending.result_bytes
-                body = await self._desk.blobs.get(task.ending.result)
+                body = await self._parts.blobs.get(task.ending.result)
                 answer.results.append(pb.Blob(digest=task.ending.result, body=body))
         return answer
 
     async def get(self, request: pb.GetRequest, ctx: object) -> pb.Job:
         job = self._find(request.job)
-        answer = job_message(self._desk, job)
+        answer = job_message(self._parts, job)
         await self._hide_unsaved_ends([answer])
         return answer
 
@@ -111,7 +111,7 @@ class JobEndpoint(JobService):
         within = f"{task.job}/" if task is not None else ""
         # Ids sort by birth: the newest first, and a page goes on below the last id of the page before. Those of one
         # millisecond are in the order of their ids, not of their arrival.
-        jobs = self._book.jobs
+        jobs = self._cluster.jobs
         found = [
             job
             for job in map(jobs.__getitem__, sorted(jobs, reverse=True))
@@ -121,7 +121,7 @@ class JobEndpoint(JobService):
             and job.spec.name.startswith(within)
         ][: limit + 1]
         more = found[limit - 1].id if len(found) > limit else ""
-        answer = pb.ListResponse(jobs=[job_message(self._desk, job) for job in found[:limit]], next=more)
+        answer = pb.ListResponse(jobs=[job_message(self._parts, job) for job in found[:limit]], next=more)
         await self._hide_unsaved_ends(answer.jobs)
         return answer
 
@@ -129,11 +129,11 @@ class JobEndpoint(JobService):
         job = self._find(request.job)
         wanted = [
             task
-            for task in self._book.tasks[job.id][max(0, request.after) :]
+            for task in self._cluster.tasks[job.id][max(0, request.after) :]
             if not request.states or task.state in request.states
         ]
         page = wanted[: page_size(request.limit, PAGE_MAX)]
-        answer = pb.TasksResponse(tasks=[task_message(self._desk, task) for task in page])
+        answer = pb.TasksResponse(tasks=[task_message(self._parts, task) for task in page])
         await self._check_saved(job)
         return answer
 
@@ -142,25 +142,25 @@ class JobEndpoint(JobService):
         self._task(job, request.task)
         # Ended ones are in the store alone, and it has all of them once it has caught up.
         await self._check_saved(job)
-        found = await attempts_of(self._desk.store, job.id, request.task)
-        return pb.AttemptsResponse(attempts=[attempt_message(self._desk, job, attempt) for attempt in found])
+        found = await attempts_of(self._parts.store, job.id, request.task)
+        return pb.AttemptsResponse(attempts=[attempt_message(self._parts, job, attempt) for attempt in found])
 
     async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
-        async with self._desk.audit.entry(caller().name, "Cancel", request.job) as entry:
+        async with self._parts.audit.entry(caller().name, "Cancel", request.job) as entry:
             job = self._find(request.job)
             entry.about(job.spec.name)
             check_owner(job.spec.name)
             if request.dry_run:
                 entry.drop()
                 return pb.CancelResponse(jobs=[] if job.state.ended else [job.spec.name])
-            cancelled = self._desk.lives.cancel(job.id, TaskReason.CANCELLED)
+            cancelled = self._parts.lifecycle.cancel(job.id, TaskReason.CANCELLED)
             entry.done()
-            await self._desk.deck.journal.wait_durable()
-        return pb.CancelResponse(jobs=[self._book.jobs[one].spec.name for one in cancelled])
+            await self._parts.context.journal.wait_durable()
+        return pb.CancelResponse(jobs=[self._cluster.jobs[one].spec.name for one in cancelled])
 
     async def watch(self, request: pb.WatchRequest, ctx: object) -> AsyncIterator[pb.JobChange]:
         job = self._find(request.job)
-        with self._desk.watchers.watch(job.id) as watcher:
+        with self._parts.watchers.watch(job.id) as watcher:
             tasks, caught_up = list(range(job.spec.replicas)), False
             while True:
                 # Only so many at once: a message has a limit. The rest of them follows, as they are by then.
@@ -170,7 +170,7 @@ class JobEndpoint(JobService):
                 change.caught_up = caught_up
                 over = not tasks and change.job is not None and change.job.ended_ms > 0
                 # What is told is in the store before it is told.
-                await self._desk.deck.journal.wait_durable()
+                await self._parts.context.journal.wait_durable()
                 yield change
                 if over:
                     return
@@ -179,43 +179,43 @@ class JobEndpoint(JobService):
                     tasks = watcher.take()
 
     def _change(self, job_id: JobId, tasks: Sequence[int]) -> pb.JobChange:
-        job = get_job(self._desk.deck, job_id)
-        known = self._book.tasks[job.id]
+        job = get_job(self._parts.context, job_id)
+        known = self._cluster.tasks[job.id]
         return pb.JobChange(
-            job=job_message(self._desk, job),
-            tasks=[task_message(self._desk, known[index]) for index in tasks],
+            job=job_message(self._parts, job),
+            tasks=[task_message(self._parts, known[index]) for index in tasks],
         )
 
     async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
         job = self._find(request.job)
         check_reader(job.spec.name)
         while request.follow and self._has_no_attempt(job, request.task):
-            await self._desk.deck.first_attempt_started.listen(job.id).wait()
+            await self._parts.context.first_attempt_started.listen(job.id).wait()
         attempt = await self._attempt(job, request)
-        live = attempt.id in self._book.attempts
+        live = attempt.id in self._cluster.attempts
         start = max(0, request.offset)
         if request.tail_lines > 0:
-            start = max(start, await self._desk.shelf.line_start(job.id, attempt.id, request.tail_lines))
-        async for offset, text in self._desk.shelf.read(
+            start = max(start, await self._parts.log_store.line_start(job.id, attempt.id, request.tail_lines))
+        async for offset, text in self._parts.log_store.read(
             job.id, attempt.id, start, follow=request.follow and live
         ):
             yield pb.LogChunk(offset=offset, text=text, attempt=attempt.id)
 
     async def get_blob(self, request: pb.GetBlobRequest, ctx: object) -> pb.BlobPart:
         digest = wire.digest(request.digest)
-        body, size = await self._desk.blobs.part(digest, max(0, request.offset), PART_BYTES_MAX)
+        body, size = await self._parts.blobs.part(digest, max(0, request.offset), PART_BYTES_MAX)
         return pb.BlobPart(body=body, size=size)
 
     async def put_blob(self, request: pb.PutBlobRequest, ctx: object) -> pb.PutBlobResponse:
         digest = wire.digest(request.digest)
-        await self._desk.arrivals.take(caller().name, digest, request.offset, request.body, last=request.last)
+        await self._parts.uploads.take(caller().name, digest, request.offset, request.body, last=request.last)
         if request.last:
-            await self._desk.deck.journal.wait_durable()
+            await self._parts.context.journal.wait_durable()
         return pb.PutBlobResponse()
 
     def _find(self, text: str) -> Job:
         """By id or by name, if whoever asks may know of it."""
-        job = get_job(self._desk.deck, text)
+        job = get_job(self._parts.context, text)
         check_in_subtree(job.spec.name)
         return job
 
@@ -225,7 +225,7 @@ class JobEndpoint(JobService):
         While the store takes no changes, jobs can be read, and an end that it does not know is not shown yet: after a crash
         it would not have happened.
         """
-        journal = self._desk.deck.journal
+        journal = self._parts.context.journal
         if not await journal.wait_readable():
             return
         unsaved = journal.unsaved_jobs()
@@ -235,7 +235,7 @@ class JobEndpoint(JobService):
 
     async def _check_saved(self, job: Job) -> None:
         """Waits as above. What is told of single tasks has no earlier form to show, so it is refused with the reason."""
-        journal = self._desk.deck.journal
+        journal = self._parts.context.journal
         if (trouble := await journal.wait_readable()) and job.id in journal.unsaved_jobs():
             raise Retry(
                 "iris.store_full",
@@ -245,11 +245,11 @@ class JobEndpoint(JobService):
             )
 
     def _has_no_attempt(self, job: Job, index: int) -> bool:
-        tasks = self._book.tasks.get(job.id, [])
+        tasks = self._cluster.tasks.get(job.id, [])
         return 0 <= index < len(tasks) and not tasks[index].tries and not tasks[index].state.ended
 
     def _task(self, job: Job, index: int) -> Task:
-        tasks = self._book.tasks[job.id]
+        tasks = self._cluster.tasks[job.id]
         if not 0 <= index < len(tasks):
             raise NotFound(
                 "iris.no_task",
@@ -259,10 +259,10 @@ class JobEndpoint(JobService):
         return tasks[index]
 
     async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
-        live = self._book.attempts.get(self._task(job, request.task).attempt)
+        live = self._cluster.attempts.get(self._task(job, request.task).attempt)
         if live is not None and request.attempt in (0, live.number):
             return live
-        past = await attempts_of(self._desk.store, job.id, request.task)
+        past = await attempts_of(self._parts.store, job.id, request.task)
         chosen = [one for one in past if request.attempt in (0, one.number)]
         if not chosen:
             tried = "has no such try" if past or live else "has not been tried"

@@ -10,7 +10,7 @@ from neorion.iris.serve.authorization import is_owner
 from neorion.iris.serve.services import ControllerServices
 
 
-def job_message(desk: ControllerServices, job: Job) -> pb.Job:
+def job_message(parts: ControllerServices, job: Job) -> pb.Job:
     own = is_owner(job.spec.name)
     return pb.Job(
         id=job.id,
@@ -19,8 +19,8 @@ def job_message(desk: ControllerServices, job: Job) -> pb.Job:
         submitted_ms=wire.ms(job.submitted),
         ended_ms=wire.ms(job.ended),
         ending=_shown_ending(job.ending, own=own),
-        tasks={state.value: count for state, count in desk.deck.book.counts[job.id].items() if count},
-        reason=wire.reason_message(desk.reason(job.id)),
+        tasks={state.value: count for state, count in parts.context.cluster.counts[job.id].items() if count},
+        reason=wire.reason_message(parts.reason(job.id)),
         resources=wire.resources_message(job.spec.resources),
         entry=_entry(job) if own else "",
         band=job.spec.band.name.lower(),
@@ -29,10 +29,10 @@ def job_message(desk: ControllerServices, job: Job) -> pb.Job:
     )
 
 
-def task_message(desk: ControllerServices, task: Task) -> pb.Task:
-    book = desk.deck.book
-    attempt = book.attempts.get(task.attempt)
-    stuck = desk.reports.stuck(task.job) if attempt is not None else None
+def task_message(parts: ControllerServices, task: Task) -> pb.Task:
+    cluster = parts.context.cluster
+    attempt = cluster.attempts.get(task.attempt)
+    stuck = parts.reports.stuck(task.job) if attempt is not None else None
     ending = task.ending
     if stuck is not None and stuck is attempt:
         ending = Outcome(message=f"it waits for room on the disk of {stuck.worker}")
@@ -46,12 +46,12 @@ def task_message(desk: ControllerServices, task: Task) -> pb.Task:
         losses=task.losses,
         worker=attempt.worker if attempt else "",
         since_ms=wire.ms(task.since),
-        ending=_shown_ending(ending, own=is_owner(book.jobs[task.job].spec.name)),
-        usage=wire.usage_message(desk.reports.usage(attempt)) if attempt else None,
+        ending=_shown_ending(ending, own=is_owner(cluster.jobs[task.job].spec.name)),
+        usage=wire.usage_message(parts.reports.usage(attempt)) if attempt else None,
     )
 
 
-def attempt_message(desk: ControllerServices, job: Job, attempt: Attempt) -> pb.Attempt:
+def attempt_message(parts: ControllerServices, job: Job, attempt: Attempt) -> pb.Attempt:
     return pb.Attempt(
         id=attempt.id,
         number=attempt.number,
@@ -61,7 +61,7 @@ def attempt_message(desk: ControllerServices, job: Job, attempt: Attempt) -> pb.
         started_ms=wire.ms(attempt.started),
         ended_ms=wire.ms(attempt.ended),
         ending=_shown_ending(attempt.ending, own=is_owner(job.spec.name)),
-        usage=wire.usage_message(desk.reports.usage(attempt)),
+        usage=wire.usage_message(parts.reports.usage(attempt)),
     )
 
 

@@ -28,20 +28,20 @@ from neorion.keel.store import Store
 class ControllerServices:
     """One controller. `shapes` are the workers that its scale groups could bring."""
 
-    deck: ControllerContext
+    context: ControllerContext
     store: Store
-    lives: LifecycleManager
+    lifecycle: LifecycleManager
     deadlines: DeadlineController
-    dispatch: Dispatcher
-    herald: TransitionPublisher
+    dispatcher: Dispatcher
+    publisher: TransitionPublisher
     scheduler: Scheduler
     reports: WorkerReports
     blobs: BlobStore
-    arrivals: BlobUploads
-    orphans: BlobGarbageCollector
-    shelf: LogStore
-    retention: JobGarbageCollector
-    badges: WorkerTokens
+    uploads: BlobUploads
+    blob_gc: BlobGarbageCollector
+    log_store: LogStore
+    job_gc: JobGarbageCollector
+    worker_tokens: WorkerTokens
     audit: AuditLog
     watchers: JobWatchHub
     started: Instant
@@ -56,15 +56,15 @@ class ControllerServices:
 
     def reason(self, job: JobId) -> PendingReason | None:
         """Why some of its tasks wait, or None if none does."""
-        book = self.deck.book
-        if not book.counts[job][TaskState.PENDING]:
+        cluster = self.context.cluster
+        if not cluster.counts[job][TaskState.PENDING]:
             stuck = self.reports.stuck(job)
             return PendingReason(PendingCode.WORKER_DISK, subject=stuck.worker) if stuck else None
         reason = self.scaling_reason(job) or self.scheduler.reasons.get(job)
         if reason is not None:
             return reason
-        waiting = (task for task in book.live_tasks(job) if task.state is TaskState.PENDING)
-        settling = sum(task.attempt in book.attempts for task in waiting)
+        waiting = (task for task in cluster.live_tasks(job) if task.state is TaskState.PENDING)
+        settling = sum(task.attempt in cluster.attempts for task in waiting)
         return PendingReason(PendingCode.SETTLING, best=settling) if settling else None
 
     def notify_reason_changes(self) -> None:
@@ -73,19 +73,19 @@ class ControllerServices:
 
     def refresh_metrics(self) -> None:
         """Brings the gauges up to date. It costs time for each waiting job."""
-        book = self.deck.book
-        found = (self.reason(job) for job in book.waiting())
-        self.deck.meters.look(book, (reason.code for reason in found if reason is not None))
+        cluster = self.context.cluster
+        found = (self.reason(job) for job in cluster.waiting())
+        self.context.metrics.look(cluster, (reason.code for reason in found if reason is not None))
 
     def check_feasible(self, spec: JobSpec) -> None:
         """Refuses at once what could never run here."""
         user, together = spec.name.user, spec.replicas if spec.placement.gang else 1
         self._refuse(beyond_cap(self.caps.of(user), user, spec.resources, together))
-        book = self.deck.book
-        present = {w.id: WorkerShape(w.total, w.attributes) for w in book.workers.values()}
+        cluster = self.context.cluster
+        present = {w.id: WorkerShape(w.total, w.attributes) for w in cluster.workers.values()}
         # What scale groups have made is among what they may make, and is not counted twice.
         by_hand = [
-            shape for worker, shape in present.items() if book.workers[worker].slice not in book.slices
+            shape for worker, shape in present.items() if cluster.workers[worker].slice not in cluster.slices
         ]
         offers = [offer for offer in ([*self.shapes, *by_hand], [*present.values()]) if offer]
         refusals = [feasible(spec.resources, spec.placement, spec.replicas, offer) for offer in offers]

@@ -23,18 +23,18 @@ class TaskCaller(Principal):
 class TaskTokenAuthenticator:
     """Knows the tokens of live attempts; others are asked about everybody else."""
 
-    def __init__(self, book: ClusterState, others: Authenticator) -> None:
-        self._book = book
+    def __init__(self, cluster: ClusterState, others: Authenticator) -> None:
+        self._cluster = cluster
         self._others = others
 
     async def authenticate(self, token: str) -> Principal | None:
         parsed = parse_task_token(token)
         if parsed is None:
             return await self._others.authenticate(token)
-        attempt = self._book.attempts.get(AttemptId(parsed[0]))
+        attempt = self._cluster.attempts.get(AttemptId(parsed[0]))
         if attempt is None or not attempt.secret or not _same(attempt.secret, parsed[1]):
             return None
-        name = self._book.jobs[attempt.job].spec.name
+        name = self._cluster.jobs[attempt.job].spec.name
         return TaskCaller(name.user, frozenset({TASK}), attempt=attempt.id, job=name)
 
 

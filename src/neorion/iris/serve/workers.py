@@ -20,42 +20,42 @@ CHUNKS_MAX = 256
 class WorkerEndpoint(WorkerService):
     """WorkerService over one controller."""
 
-    def __init__(self, desk: ControllerServices) -> None:
-        self._desk = desk
-        self._book = desk.deck.book
+    def __init__(self, parts: ControllerServices) -> None:
+        self._parts = parts
+        self._cluster = parts.context.cluster
 
     async def join(self, request: pb.JoinRequest, ctx: object) -> pb.JoinResponse:
-        async with self._desk.audit.entry(caller().name, "Join", request.host) as entry:
-            known = joining_worker_id(self._book, request)
-            worker = self._desk.reports.join(request, known)
+        async with self._parts.audit.entry(caller().name, "Join", request.host) as entry:
+            known = joining_worker_id(self._cluster, request)
+            worker = self._parts.reports.join(request, known)
             if worker.id == known:
                 # It was connected before: nothing has changed.
                 entry.drop()
             entry.done()
         begun = [
             view.attempt
-            for view in self._book.attempts_on_worker[worker.id].values()
-            if self._book.attempts[view.attempt].state in (AttemptState.BUILDING, AttemptState.RUNNING)
+            for view in self._cluster.attempts_on_worker[worker.id].values()
+            if self._cluster.attempts[view.attempt].state in (AttemptState.BUILDING, AttemptState.RUNNING)
         ]
         if worker.id != known:
-            await self._desk.deck.journal.wait_durable()
-        lease = self._desk.reports.lease
+            await self._parts.context.journal.wait_durable()
+        lease = self._parts.reports.lease
         return pb.JoinResponse(
             worker=worker.id,
             renew_every_ms=round(lease.renew_every.ms),
             lease_ms=round(lease.lasts.ms),
-            token=self._desk.badges.worker_token(worker.id),
+            token=self._parts.worker_tokens.worker_token(worker.id),
             begun=list[str](begun),
         )
 
     async def orders(self, request: pb.OrdersRequest, ctx: object) -> AsyncIterator[pb.OrderBatch]:
         check_is_worker(request.worker)
         worker = WorkerId(request.worker)
-        if worker not in self._book.workers:
+        if worker not in self._cluster.workers:
             raise NotFound(
                 "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
             )
-        async for batch in self._desk.dispatch.orders(worker):
+        async for batch in self._parts.dispatcher.orders(worker):
             yield batch
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
@@ -69,10 +69,10 @@ class WorkerEndpoint(WorkerService):
                 # The last of it: it is too late to send what this side may have lost.
                 seen.log.gap = True
                 self._keep(request.worker, seen.log)
-        unknown = await self._desk.reports.take(request)
+        unknown = await self._parts.reports.take(request)
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
-            await self._desk.deck.journal.wait_durable()
+            await self._parts.context.journal.wait_durable()
         return pb.ReportResponse(forget=[*unknown, *unproven])
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
@@ -88,7 +88,7 @@ class WorkerEndpoint(WorkerService):
 
     def _proven(self, worker: str, said: pb.Seen | pb.LogChunk) -> bool:
         """Checks the key of the attempt. A task that finds its worker's token does not have it."""
-        proven = self._desk.badges.check_report(AttemptId(said.attempt), said.report_key)
+        proven = self._parts.worker_tokens.check_report(AttemptId(said.attempt), said.report_key)
         if not proven:
             log.warning(
                 "refused a report without the attempt's key", worker=worker, attempt=said.attempt[:80]
@@ -96,8 +96,8 @@ class WorkerEndpoint(WorkerService):
         return proven
 
     def _keep(self, worker: str, chunk: pb.LogChunk) -> int:
-        attempt = self._book.attempts.get(AttemptId(chunk.attempt))
+        attempt = self._cluster.attempts.get(AttemptId(chunk.attempt))
         if attempt is None or attempt.worker != worker or not self._proven(worker, chunk):
             # Nobody will read it: the worker may forget it.
             return chunk.offset + len(chunk.text)
-        return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text, gap=chunk.gap)
+        return self._parts.log_store.append(attempt.job, attempt.id, chunk.offset, chunk.text, gap=chunk.gap)
