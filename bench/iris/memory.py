@@ -10,7 +10,7 @@ import anyio
 
 from bench.kit import Report
 from neorion.iris.app.controller import SCHEMA
-from neorion.iris.controllers.admission import submit
+from neorion.iris.controllers.admission import Admission
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.lifecycle import LifecycleManager
 from neorion.iris.model import Digest, ExitKind, JobId, JobName, JobSpec, Resources, SliceId, WorkerId
@@ -60,7 +60,7 @@ def _fill(
     spec = JobSpec(
         JobName(f"/ada/job-{number}"), FunctionCall(Digest("f" * 64)), Resources(1000, 2**30), replicas=tasks
     )
-    job, _ = submit(context, spec, f"key-{number}", Digest(f"{number:064x}"))
+    job, _ = Admission(context).submit(spec, f"key-{number}", Digest(f"{number:064x}"))
     for index in range(tasks):
         lifecycle.begin(job.id, index, workers[index % WORKERS], (), "")
     return job.id

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from neorion.iris.app.parts import ControllerParts
 from neorion.iris.model import AttemptId, AttemptState, JobId, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.ports import AttemptSpec
-from neorion.iris.serve.services import ControllerServices
 from neorion.iris.testing.memory_runtime import MemoryRuntime
 from neorion.keel.base import Finding, Severity
 from neorion.keel.sim import Host
@@ -89,7 +89,7 @@ class Truth:
                 if value.decode() != task.attempt:
                     self.break_law("stale_value", task.attempt, f"its task has the value {value!r}")
 
-    def inspect(self, parts: ControllerServices) -> None:
+    def inspect(self, parts: ControllerParts) -> None:
         """The controller's own book, whole."""
         cluster = parts.context.cluster
         for worker in cluster.workers:
@@ -104,7 +104,7 @@ class Truth:
                 if pending not in (0, job.spec.replicas):
                     self.break_law("half_a_gang", job.id, f"{pending} of {job.spec.replicas} wait")
 
-    def _inspect_drained(self, parts: ControllerServices) -> None:
+    def _inspect_drained(self, parts: ControllerParts) -> None:
         """A worker that is being emptied is given nothing new."""
         cluster = parts.context.cluster
         for worker in cluster.workers.values():
@@ -119,7 +119,7 @@ class Truth:
         if text.decode() != wanted:
             self.break_law("log", task.attempt, f"its log is {text!r}")
 
-    def remembered(self, parts: ControllerServices) -> None:
+    def remembered(self, parts: ControllerParts) -> None:
         """A controller has started: whatever was acknowledged or told is still so."""
         cluster = parts.context.cluster
         for key, job in self.accepted.items():

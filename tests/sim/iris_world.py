@@ -9,14 +9,15 @@ from typing import Any, TypeVar
 
 import anyio
 
-from neorion.iris.app.controller import SCHEMA, ControllerSettings, services, start
+from neorion.iris.app.controller import SCHEMA, start
+from neorion.iris.app.endpoints import services
+from neorion.iris.app.parts import ControllerParts, ControllerSettings
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
 from neorion.iris.model.lease import WorkerLeaseTiming
 from neorion.iris.ports import AttemptExit, AttemptSpec, ExitKind
-from neorion.iris.serve.services import ControllerServices
 from neorion.iris.testing.memory_runtime import MemoryRuntime, ScriptedOutcome
 from neorion.iris.worker import CALL_TIMEOUT, Identity, WorkerDaemon
 from neorion.keel.base import Duration, NotFound, Retry
@@ -64,7 +65,7 @@ class Iris:
         self.lane = SlowLane(world.loop, world.chance("store"))
         self.controller = world.host("controller")
         self.client = world.host("client")
-        self.parts: ControllerServices | None = None
+        self.parts: ControllerParts | None = None
         self.workers: dict[str, WorkerDaemon] = {}
         self._disk = MemoryDisk()
         self._inspected = 0
@@ -235,7 +236,7 @@ class Iris:
             Supervisor() as crew,
         ):
             context = ControllerContext.for_store(store, host.clock, host.ids, host.rng)
-            parts = self.parts = await start(settings, context, store, crew, _unwatched)
+            parts = self.parts = await start(settings, context, crew, _unwatched)
             app = AsgiApp(services(parts), ids=host.ids)
             # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
             await host.clock.sleep(Duration.of(ms=1))
@@ -273,7 +274,7 @@ async def iris(world: World, folder: Path, machines: int = 3, *, quick: bool = F
         logging.getLogger().removeHandler(watch)
 
 
-def kept(parts: ControllerServices) -> list[Any]:
+def kept(parts: ControllerParts) -> list[Any]:
     """What must be empty when nothing is under way."""
     private: Any = parts
     return [

@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from neorion.iris.adapters.platforms.fault_injection import FaultProfile
-from neorion.iris.app.controller import ControllerSettings
+from neorion.iris.app.parts import ControllerSettings
 from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint
 from neorion.iris.model import ExitKind, JobId, Resources, SliceState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
@@ -74,7 +74,7 @@ async def scaled(
         home = ControllerEndpoint("memory:1", parts.worker_tokens.slice_token)
         scaler = Autoscaler(parts.context, parts.scheduler, parts.reports, platform, groups, home)
         moved = asyncio.Event()
-        scaler.wake = moved.set
+        scaler.wake.add(moved.set)
         async with anyio.create_task_group() as group:
             await scaler.adopt()
             group.start_soon(scaler.watch)
@@ -314,16 +314,15 @@ async def test_nothing_is_bought_for_a_job_that_was_cancelled_before_its_time_ha
         parts = here.there.parts
         parts.context.clock = clock
         passed = asyncio.Event()
-        parts.scheduler.after = passed.set
+        parts.scheduler.on_pass.add(passed.set)
         await here.there.jobs("ada").submit(asking("/ada/job"))
         await passed.wait()
         assert parts.scheduler.plan is not None
         passed.clear()
         woken = asyncio.Event()
-        turn, parts.context.wake = parts.context.wake, woken.set
+        parts.context.wake.add(woken.set)
         await here.there.jobs("ada").cancel(pb.CancelRequest(job="/ada/job"))
         assert woken.is_set(), "the scheduler looks again when it likes to"
-        turn()
         await passed.wait()
         clock.advance(ENDING)
         await here.scaler.tick()

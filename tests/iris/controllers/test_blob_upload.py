@@ -6,10 +6,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from neorion.iris.app.parts import ControllerParts
 from neorion.iris.controllers import blob_upload
 from neorion.iris.controllers.blob_gc import BlobGarbageCollector
 from neorion.iris.model import Digest
-from neorion.iris.serve.services import ControllerServices
 from neorion.keel.base import Invalid, NotFound, Retry
 from neorion.keel.clock import VirtualClock
 from tests.iris.controllers.test_job_gc import controller, ended_job
@@ -109,7 +109,7 @@ async def test_transfers_that_were_broken_off_do_not_keep_others_out(
         assert len(list((tmp_path / "spool").iterdir())) == 1
 
 
-def looker(parts: ControllerServices) -> BlobGarbageCollector:
+def looker(parts: ControllerParts) -> BlobGarbageCollector:
     """One of our own: the controller's looks when it likes to."""
     return BlobGarbageCollector(parts.context.cluster, parts.blobs, parts.uploads)
 

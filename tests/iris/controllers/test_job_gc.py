@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.app.controller import SCHEMA, ControllerSettings, start
+from neorion.iris.app.controller import SCHEMA, start
+from neorion.iris.app.parts import ControllerParts, ControllerSettings
 from neorion.iris.controllers import job_gc
-from neorion.iris.controllers.admission import submit
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import Digest, FunctionCall, JobName, JobSpec, Resources, TaskReason
 from neorion.iris.model.record import Job
-from neorion.iris.serve.services import ControllerServices
 from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.run import Supervisor
@@ -29,28 +28,28 @@ def unwatched(name: str, seconds: float, *, failed: bool) -> None:
 @asynccontextmanager
 async def controller(
     folder: Path, settings: ControllerSettings | None = None
-) -> AsyncGenerator[ControllerServices]:
+) -> AsyncGenerator[ControllerParts]:
     clock, rng = SystemClock(), system_rng()
     async with (
         open_store(folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Supervisor() as crew,
     ):
         context = ControllerContext.for_store(store, clock, SystemIds(), rng)
-        yield await start(settings or ControllerSettings(folder), context, store, crew, unwatched)
+        yield await start(settings or ControllerSettings(folder), context, crew, unwatched)
         crew.cancel()
 
 
-async def ended_job(parts: ControllerServices, name: str, body: bytes) -> Job:
+async def ended_job(parts: ControllerParts, name: str, body: bytes) -> Job:
     digest = Digest(hashlib.sha256(body).hexdigest())
     await parts.blobs.put(digest, body)
     spec = JobSpec(JobName(f"/ada/{name}"), FunctionCall(digest), Resources(1000))
-    job, _existed = submit(parts.context, spec, name, Digest(""))
+    job, _existed = parts.admission.submit(spec, name, Digest(""))
     parts.lifecycle.cancel(job.id, TaskReason.CANCELLED)
     await parts.context.journal.wait_durable()
     return job
 
 
-async def sweep(parts: ControllerServices) -> None:
+async def sweep(parts: ControllerParts) -> None:
     """Three times: what was looked at lately is spared twice."""
     for _ in range(3):
         await parts.job_gc.tick()

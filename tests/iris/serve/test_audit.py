@@ -107,5 +107,5 @@ async def test_the_newest_are_kept_and_the_numbers_go_on(tmp_path: Path, monkeyp
             "/ada/job-1-2",
             "/ada/job-1-1",
         ]
-        assert there.parts.audit.last == 8
+        assert there.parts.audit_log.last == 8
         assert [target for _, _, target, _ in await told(there, before=8)] == ["/ada/job-1-2", "/ada/job-1-1"]

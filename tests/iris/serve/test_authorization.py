@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from neorion.iris.app.controller import ControllerSettings
+from neorion.iris.app.parts import ControllerSettings
 from neorion.iris.model import WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.lease import WorkerLeaseTiming

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from protobuf import Oneof
 
-from neorion.iris.app.controller import ControllerSettings
-from neorion.iris.controllers.admission import submit
+from neorion.iris.app.parts import ControllerSettings
 from neorion.iris.model import (
     AttemptId,
     Digest,
@@ -103,7 +102,9 @@ async def test_a_key_of_children_is_one_job_for_their_parent_alone(tmp_path: Pat
             assert message is not None
             spec, content = wire.spec(message, JobName(message.name)), Digest(message.name)
             for _ in range(2):
-                job, existed = submit(there.parts.context, spec, "part-1", content, AttemptId(parent.attempt))
+                job, existed = there.parts.admission.submit(
+                    spec, "part-1", content, AttemptId(parent.attempt)
+                )
                 children.append((job.spec.name, existed))
         assert children == [
             ("/ada/left/part", False),

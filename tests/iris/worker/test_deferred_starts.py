@@ -9,7 +9,7 @@ import anyio
 import pytest
 from protobuf import Oneof
 
-from neorion.iris.app.controller import ControllerSettings
+from neorion.iris.app.parts import ControllerSettings
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.spec import Command
 from neorion.iris.ports import AttemptSpec

@@ -5,7 +5,7 @@ Calls to the platform run beside the loop, one after the other per slice, and ne
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -17,8 +17,6 @@ from neorion.iris.decide import ScalePlan, after_trouble, autoscale
 from neorion.iris.model import (
     SLICE,
     GroupView,
-    JobId,
-    PendingReason,
     ScaleDelays,
     ScaleFailure,
     ScaleFailureKind,
@@ -30,7 +28,7 @@ from neorion.iris.model import (
 from neorion.iris.model.record import Slice, Worker
 from neorion.iris.model.scale_group import ScaleGroup
 from neorion.iris.ports import Platform, SliceRequest, SliceStatus
-from neorion.keel.base import Error, Instant, NoCapacity, NotFound, QuotaExceeded, Retry
+from neorion.keel.base import Callbacks, Error, Instant, NoCapacity, NotFound, QuotaExceeded, Retry
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -77,16 +75,8 @@ class Autoscaler:
         self._drained: dict[SliceId, Instant] = {}
         self._troubles: dict[str, ScaleFailure] = {}
         self._effects: asyncio.Queue[Effect] = asyncio.Queue()
-        self._reasons: Mapping[JobId, PendingReason] = {}
-        self.wake: Callable[[], None] = lambda: None
-        # Told after every look at the demand.
-        self.after: Callable[[], None] = lambda: None
-
-    def shapes(self) -> list[WorkerShape]:
-        return [_shape(group) for group in self._groups.values()]
-
-    def reason(self, job: JobId) -> PendingReason | None:
-        return self._reasons.get(job)
+        self.wake: Callbacks[[]] = Callbacks()
+        self.on_pass: Callbacks[[]] = Callbacks()
 
     async def adopt(self) -> None:
         """After a start: what the book and the platform know of each other is brought together."""
@@ -134,8 +124,8 @@ class Autoscaler:
         plan = self._scheduler.plan
         demand, promised = (plan.demand, plan.promised) if plan is not None else ((), ())
         decided = autoscale(self._views(), demand, now, promised)
-        self._reasons = decided.reasons
-        self.after()
+        self._context.reasons.scaling = decided.reasons
+        self.on_pass()
         asked = self._carry_out(decided)
         await self._context.journal.wait_durable()
         for piece in asked:
@@ -269,7 +259,7 @@ class Autoscaler:
                 name=group.name,
                 priority=group.priority,
                 min_slices=group.min_slices,
-                shape=_shape(group),
+                shape=worker_shape(group),
                 patience=ScaleDelays(
                     group.scale_up_delay,
                     group.scale_down_delay,
@@ -312,5 +302,6 @@ class Autoscaler:
         return moved
 
 
-def _shape(group: ScaleGroup) -> WorkerShape:
+def worker_shape(group: ScaleGroup) -> WorkerShape:
+    """The workers that a scale group can bring."""
     return WorkerShape(group.shape, dict(group.attributes), group.machines, group.max_slices)

@@ -1,23 +1,21 @@
 """Tasks that waited longer than they may are given up, at the very moment."""
 
-from collections.abc import Callable
-
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.lifecycle import LifecycleManager
 from neorion.iris.decide import PendingDeadline, deadlines
 from neorion.iris.model import JobId, TaskState
-from neorion.keel.base import Duration
+from neorion.keel.base import Callbacks, Duration
 
 
 class DeadlineController:
-    """Knows when the next wait is over. `wake` turns its loop; it is set when the loop is made."""
+    """Ends tasks whose wait limit is over. `wake` asks for a tick."""
 
     def __init__(self, context: ControllerContext, lifecycle: LifecycleManager) -> None:
         self._context = context
         self._lifecycle = lifecycle
-        self.wake: Callable[[], None] = lambda: None
+        self.wake: Callbacks[[]] = Callbacks()
 
-    def stirred(self, job: JobId, index: int | None) -> None:
+    def on_change(self, job: JobId, index: int | None) -> None:
         """A task that begins to wait may be the next whose time is over."""
         cluster = self._context.cluster
         if (

@@ -10,7 +10,6 @@ from neorion.iris.model.record import Job
 from neorion.iris.model.spec import FunctionCall
 from neorion.iris.state import ClusterState, attempts_of_job
 from neorion.keel.base import Duration
-from neorion.keel.store import Store
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -25,14 +24,12 @@ class JobGarbageCollector:
     def __init__(
         self,
         context: ControllerContext,
-        store: Store,
         blobs: BlobStore,
         log_store: LogStore,
         keep_for: Duration,
     ) -> None:
         self._context = context
         self._cluster = context.cluster
-        self._store = store
         self._blobs = blobs
         self._log_store = log_store
         self._keep_for = keep_for
@@ -63,7 +60,7 @@ class JobGarbageCollector:
         ]
 
     async def _forget(self, job: Job) -> None:
-        attempts = await attempts_of_job(self._store, job.id)
+        attempts = await attempts_of_job(self._context.store, job.id)
         if job.id not in self._cluster.jobs:
             return
         self._doomed.update(dict.fromkeys(digests_of(self._cluster, job)))

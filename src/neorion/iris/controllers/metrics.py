@@ -9,10 +9,7 @@ from neorion.keel.telemetry.metrics import Metrics
 
 
 class ControllerMetrics:
-    """One method for each thing that happens, and `look` for what there is at the moment of a question.
-
-    This one keeps nothing, for a controller that nobody measures.
-    """
+    """One method for each event, and `refresh` for gauges. This one does nothing."""
 
     def passed(self, seconds: float) -> None:
         """A scheduling pass was made."""
@@ -29,8 +26,8 @@ class ControllerMetrics:
     def scaled(self, group: str, decision: str) -> None:
         """Something was decided about a slice."""
 
-    def look(self, cluster: ClusterState, reasons: Iterable[PendingCode]) -> None:
-        """Somebody asks what there is now."""
+    def refresh(self, cluster: ClusterState, reasons: Iterable[PendingCode]) -> None:
+        """Brings the gauges up to date. It costs time for each waiting job."""
 
 
 class PrometheusControllerMetrics(ControllerMetrics):
@@ -70,8 +67,8 @@ class PrometheusControllerMetrics(ControllerMetrics):
     def scaled(self, group: str, decision: str) -> None:
         self._scaled.labels(group, decision).inc()
 
-    def look(self, cluster: ClusterState, reasons: Iterable[PendingCode]) -> None:
-        # Every known label is told, also where there is none.
+    def refresh(self, cluster: ClusterState, reasons: Iterable[PendingCode]) -> None:
+        # Every known label has a value, also where there is none.
         queue = cluster.queue()
         for band in PriorityBand:
             self._queue.labels(band.name.lower()).set(queue.get(band, 0))

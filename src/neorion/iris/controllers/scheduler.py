@@ -1,11 +1,10 @@
 """The scheduler's tick: view, plan, re-check, carry out."""
 
-from collections.abc import Callable
-
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.lifecycle import LifecycleManager
 from neorion.iris.decide import SchedulePlan, schedule
-from neorion.iris.model import JobId, PendingReason, StopCause, TaskState, UserQuotas, WorkerId, WorkerState
+from neorion.iris.model import JobId, StopCause, TaskState, UserQuotas, WorkerId, WorkerState
+from neorion.keel.base import Callbacks
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -16,7 +15,7 @@ PORT_FIRST, PORT_LAST = 23_000, 29_999
 
 
 class Scheduler:
-    """Places what waits. `reasons` says of every job that still waits, why."""
+    """Assigns waiting tasks to workers, and records why the others still wait."""
 
     def __init__(self, context: ControllerContext, lifecycle: LifecycleManager, caps: UserQuotas) -> None:
         self._context = context
@@ -24,10 +23,8 @@ class Scheduler:
         self._lifecycle = lifecycle
         self._caps = caps
         self._next_port: dict[str, int] = {}
-        self.reasons: dict[JobId, PendingReason] = {}
         self.plan: SchedulePlan | None = None
-        # Told after every pass; the autoscaler listens.
-        self.after: Callable[[], None] = lambda: None
+        self.on_pass: Callbacks[[]] = Callbacks()
 
     async def tick(self) -> None:
         if self._cluster.waits():
@@ -35,11 +32,11 @@ class Scheduler:
             plan = schedule(self._cluster.view(self._caps), self._context.clock.now())
             self._context.metrics.passed(self._context.clock.monotonic() - began)
             self.plan = plan
-            self.reasons = dict(plan.reasons)
+            self._context.reasons.scheduling = plan.reasons
             self._carry_out(plan)
         else:
-            self.plan, self.reasons = None, {}
-        self.after()
+            self.plan, self._context.reasons.scheduling = None, {}
+        self.on_pass()
 
     def _carry_out(self, plan: SchedulePlan) -> None:
         for preemption in plan.preemptions:

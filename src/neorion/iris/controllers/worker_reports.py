@@ -10,7 +10,6 @@ from neorion.iris.model import (
     AttemptId,
     AttemptState,
     ExitKind,
-    JobId,
     SliceId,
     SliceState,
     WorkerId,
@@ -48,8 +47,6 @@ class WorkerReports:
         self._heard: dict[WorkerId, float] = dict.fromkeys(context.cluster.workers, now)
         # For people to look at, and worth no write: the next look is seconds away.
         self._looks: dict[WorkerId, dict[AttemptId, Usage]] = {}
-        # Attempts for whose files their workers have no room; a worker tells them again when it comes back.
-        self._stuck: dict[AttemptId, JobId] = {}
 
     def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
         """The same worker again if it is known and not given up, a new one otherwise."""
@@ -105,7 +102,7 @@ class WorkerReports:
             if attempt is None:
                 unknown.append(seen.attempt)
             elif seen.phase == Phase.WAITING:
-                self._wait(attempt)
+                self._context.reasons.record_disk_wait(attempt)
             elif seen.phase == Phase.ENDED:
                 used = replace(attempt, usage=wire.usage(seen.usage))
                 self._lifecycle.end(used, ExitKind(seen.kind), ending)
@@ -114,23 +111,13 @@ class WorkerReports:
                 self._lifecycle.update_attempt(attempt, state)
         return unknown
 
-    def stuck(self, job: JobId) -> Attempt | None:
-        """An attempt of this job that waits for room on its worker's disk."""
-        found = (self._cluster.attempts.get(attempt) for attempt, its in self._stuck.items() if its == job)
-        return next((one for one in found if one is not None and one.state is AttemptState.ASSIGNED), None)
-
-    def _wait(self, attempt: Attempt) -> None:
-        self._stuck = {one: job for one, job in self._stuck.items() if one in self._cluster.attempts}
-        self._stuck[attempt.id] = attempt.job
-        self._cluster.stirred(attempt.job, attempt.index)
-
     def usage(self, attempt: Attempt) -> Usage:
         """At its worker's last look, or in all if it has ended."""
         if attempt.state.ended:
             return attempt.usage
         return self._looks.get(attempt.worker, {}).get(attempt.id, attempt.usage)
 
-    def watch(self) -> None:
+    async def tick(self) -> None:
         """Finds the workers that fell silent."""
         now = self._context.clock.monotonic()
         for worker in list(self._cluster.workers.values()):
