@@ -82,9 +82,9 @@ async def navarch_store(folder: Path) -> AsyncGenerator[Store]:
 
 async def test_a_controller_starts_from_an_old_store(tmp_path: Path):
     async with iris_store(tmp_path) as store:
-        deck = ControllerContext.over(store, SystemClock(), SystemIds(), system_rng())
-        await load(store, deck.book)
-        job, child = deck.book.jobs[JobId("job-1")], deck.book.jobs[JobId("job-2")]
+        context = ControllerContext.for_store(store, SystemClock(), SystemIds(), system_rng())
+        await load(store, context.cluster)
+        job, child = context.cluster.jobs[JobId("job-1")], context.cluster.jobs[JobId("job-2")]
         assert (job.spec.name, job.spec.entry, job.spec.band) == (
             "/ada/call",
             FunctionCall(iris_record.Digest("f" * 64)),
@@ -93,9 +93,9 @@ async def test_a_controller_starts_from_an_old_store(tmp_path: Path):
         assert (child.parent, child.ending.code) == ("job-1", 3)
         first, second = await attempts_of(store, "job-1", 0)
         assert (first.ending.message, second.secret) == ("three", "a secret")
-        assert deck.book.attempts[AttemptId("second")] == second
-        assert deck.book.workers[WorkerId("w")].attributes == {"zone": "ü"}
-        assert deck.book.slices[SliceId("s")].revoked
+        assert context.cluster.attempts[AttemptId("second")] == second
+        assert context.cluster.workers[WorkerId("w")].attributes == {"zone": "ü"}
+        assert context.cluster.slices[SliceId("s")].revoked
         (deed,) = await deeds_before(store, 2, 10)
         assert (deed.who, deed.what, deed.when) == ("ada", "submit", WHEN)
 
@@ -112,12 +112,12 @@ async def test_records_of_iris_are_written_as_they_always_were(tmp_path: Path):
 async def test_a_control_plane_starts_from_an_old_store(tmp_path: Path):
     async with navarch_store(tmp_path) as store:
         journal = navarch_state.Journal(store, SystemClock(), system_rng())
-        book = navarch_state.FleetState(journal)
-        await navarch_state.load(store, book, WHEN)
+        fleet = navarch_state.FleetState(journal)
+        await navarch_state.load(store, fleet, WHEN)
         node = NodeId("node-1")
-        assert book.nodes[node].place.price == 2.5
-        assert book.open_repairs[node].step is RepairStep.DRAINING
-        assert [event.signature for event in book.events[node]] == ["xid 79"]
+        assert fleet.nodes[node].place.price == 2.5
+        assert fleet.open_repairs[node].step is RepairStep.DRAINING
+        assert [event.signature for event in fleet.events[node]] == ["xid 79"]
         assert (await navarch_state.installation(store, SystemIds())).secret == "a secret of many letters"
         ((_, line),) = await navarch_state.story_of(store, node, 10)
         assert (line.event, line.data) == ("node.cordoned", {"why": "xid 79"})

@@ -10,7 +10,7 @@ import anyio
 
 from bench.kit import Report
 from neorion.iris.app.controller import SCHEMA
-from neorion.iris.controllers.admission import submit
+from neorion.iris.controllers.admission import Admission
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.lifecycle import LifecycleManager
 from neorion.iris.model import Digest, ExitKind, JobId, JobName, JobSpec, Resources, SliceId, WorkerId
@@ -54,30 +54,30 @@ def _resident() -> int:
 
 
 def _fill(
-    deck: ControllerContext, lives: LifecycleManager, workers: list[WorkerId], number: int, tasks: int
+    context: ControllerContext, lifecycle: LifecycleManager, workers: list[WorkerId], number: int, tasks: int
 ) -> JobId:
     """A job whose tasks all run."""
     spec = JobSpec(
         JobName(f"/ada/job-{number}"), FunctionCall(Digest("f" * 64)), Resources(1000, 2**30), replicas=tasks
     )
-    job, _ = submit(deck, spec, f"key-{number}", Digest(f"{number:064x}"))
+    job, _ = Admission(context).submit(spec, f"key-{number}", Digest(f"{number:064x}"))
     for index in range(tasks):
-        lives.begin(job.id, index, workers[index % WORKERS], (), "")
+        lifecycle.begin(job.id, index, workers[index % WORKERS], (), "")
     return job.id
 
 
-def _finish(deck: ControllerContext, lives: LifecycleManager, job: JobId) -> None:
-    for task in list(deck.book.tasks[job]):
+def _finish(context: ControllerContext, lifecycle: LifecycleManager, job: JobId) -> None:
+    for task in list(context.cluster.tasks[job]):
         # Another text each time, as it comes from the wire.
         ending = Outcome(result=Digest(f"{task.index % 7:064x}"), result_bytes=40)
-        lives.end(deck.book.attempts[task.attempt], ExitKind.EXIT, ending)
+        lifecycle.end(context.cluster.attempts[task.attempt], ExitKind.EXIT, ending)
 
 
-def _worker(deck: ControllerContext, number: int) -> WorkerId:
+def _worker(context: ControllerContext, number: int) -> WorkerId:
     worker = Worker(
-        deck.ids.new(WorkerId), SliceId(f"slice-{number}"), "host", Resources(), {}, deck.clock.now()
+        context.ids.new(WorkerId), SliceId(f"slice-{number}"), "host", Resources(), {}, context.clock.now()
     )
-    deck.book.put_worker(worker)
+    context.cluster.put_worker(worker)
     return worker.id
 
 
@@ -87,23 +87,23 @@ async def _main(verb: str, folder: str, *counts: str) -> None:
         open_store(Path(folder) / "iris.db", migrations=migrations_in(SCHEMA), clock=clock) as store,
         Supervisor() as crew,
     ):
-        deck = ControllerContext.over(store, clock, SystemIds(), system_rng())
-        crew.spawn("iris.journal", deck.journal.run)
+        context = ControllerContext.for_store(store, clock, SystemIds(), system_rng())
+        crew.spawn("iris.journal", context.journal.run)
         before = _resident()
         if verb == "fill":
             finished, live, tasks = map(int, counts)
-            lives = LifecycleManager(deck)
-            workers = [_worker(deck, number) for number in range(WORKERS)]
+            lifecycle = LifecycleManager(context)
+            workers = [_worker(context, number) for number in range(WORKERS)]
             for number in range((finished + live) // tasks):
-                job = _fill(deck, lives, workers, number, tasks)
+                job = _fill(context, lifecycle, workers, number, tasks)
                 if number < finished // tasks:
-                    _finish(deck, lives, job)
-                lives.take()
+                    _finish(context, lifecycle, job)
+                lifecycle.take()
                 if number * tasks % 1000 == 0:
-                    await deck.journal.wait_durable()
-            await deck.journal.wait_durable()
+                    await context.journal.wait_durable()
+            await context.journal.wait_durable()
         else:
-            await load(store, deck.book)
+            await load(store, context.cluster)
         print(json.dumps(_resident() - before))
         crew.cancel()
 

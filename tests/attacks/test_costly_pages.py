@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.app import controller
-from neorion.iris.app.controller import routes
+from neorion.iris.app import endpoints
+from neorion.iris.app.endpoints import routes
 from neorion.iris.controllers import admission
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, NotFound, nearest
@@ -28,23 +28,23 @@ async def test_scrapes_do_not_ask_for_every_job_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kept: bool
 ) -> None:
     if not kept:
-        monkeypatch.setattr(controller, "GAUGES_FOR", Duration(0))
+        monkeypatch.setattr(endpoints, "GAUGES_FOR", Duration(0))
     async with office(tmp_path) as there:
         await submit_many(there)
         looks: list[int] = []
-        look = there.desk.deck.meters.look
+        look = there.parts.context.metrics.refresh
 
-        def counted(book: object, reasons: Iterable[object]) -> None:
-            del book
+        def counted(cluster: object, reasons: Iterable[object]) -> None:
+            del cluster
             looks.append(len(list(reasons)))
 
-        monkeypatch.setattr(there.desk.deck.meters, "look", counted)
-        page = next(one for one in routes(there.desk, there.metrics) if one.path == "/metrics")
+        monkeypatch.setattr(there.parts.context.metrics, "refresh", counted)
+        page = next(one for one in routes(there.parts.context, there.metrics) if one.path == "/metrics")
         for _ in range(SCRAPES):
             await page.handler(Request("GET", "/metrics", "", {}, b"", Principal("")))
         # On a machine that is busy the scrapes may take more than a second.
         assert (sum(looks) < JOBS * SCRAPES / 2) is kept
-        monkeypatch.setattr(there.desk.deck.meters, "look", look)
+        monkeypatch.setattr(there.parts.context.metrics, "refresh", look)
 
 
 async def test_an_unknown_name_is_compared_with_few_names(

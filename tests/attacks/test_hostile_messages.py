@@ -29,13 +29,13 @@ JOB, ATTEMPT = JobId("job-1"), AttemptId("attempt-1")
 
 @pytest.mark.attack("log-chunks")
 async def test_a_log_full_of_gaps_is_a_few_files(tmp_path: Path) -> None:
-    shelf = LogStore(tmp_path)
+    log_store = LogStore(tmp_path)
     for number in range(5_000):
-        shelf.append(JOB, ATTEMPT, 2 * number, b"x", gap=True)
+        log_store.append(JOB, ATTEMPT, 2 * number, b"x", gap=True)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) <= PARTS_MAX
     # The newest are kept.
-    assert shelf.append(JOB, ATTEMPT, 0, b"") == 9_999
+    assert log_store.append(JOB, ATTEMPT, 0, b"") == 9_999
 
 
 @pytest.mark.attack("log-chunks")

@@ -65,11 +65,11 @@ async def controller(place: Place) -> AsyncGenerator[tuple[ControllerContext, St
         open_store(place, migrations=migrations_in(SCHEMA), clock=clock, lane=lane) as store,
         Supervisor() as crew,
     ):
-        deck = ControllerContext.over(store, clock, SystemIds(), rng)
-        await load(store, deck.book)
-        crew.spawn("journal", deck.journal.run)
-        yield deck, store
-        await deck.journal.wait_durable()
+        context = ControllerContext.for_store(store, clock, SystemIds(), rng)
+        await load(store, context.cluster)
+        crew.spawn("journal", context.journal.run)
+        yield context, store
+        await context.journal.wait_durable()
         crew.cancel()
 
 
@@ -83,28 +83,28 @@ def attempt(name: str, of: str, index: int, number: int, state: AttemptState) ->
     return Attempt(AttemptId(name), JobId(of), index, number, WorkerId("w"), WHEN, state, ending=ending)
 
 
-def fill(deck: ControllerContext) -> None:
-    book = deck.book
-    book.put_worker(Worker(WorkerId("w"), SliceId("s"), "host", RESOURCES, {"zone": "ü"}, WHEN))
-    book.put_slice(Slice(SliceId("s"), "group", WHEN))
+def fill(context: ControllerContext) -> None:
+    cluster = context.cluster
+    cluster.put_worker(Worker(WorkerId("w"), SliceId("s"), "host", RESOURCES, {"zone": "ü"}, WHEN))
+    cluster.put_slice(Slice(SliceId("s"), "group", WHEN))
     # Names of which one begins another, and more tasks than one digit counts.
     for name in ("job-1", "job-10", "job-1-a"):
-        book.put_job(job(name, 12))
+        cluster.put_job(job(name, 12))
         for index in range(12):
-            book.put_task(Task(JobId(name), index, WHEN))
-    book.put_attempt(attempt("first", "job-1", 11, 1, AttemptState.FAILED))
+            cluster.put_task(Task(JobId(name), index, WHEN))
+    cluster.put_attempt(attempt("first", "job-1", 11, 1, AttemptState.FAILED))
     live = attempt("second", "job-1", 11, 2, AttemptState.RUNNING)
-    book.put_task(Task(JobId("job-1"), 11, WHEN, TaskState.RUNNING, live.id, tries=2, failures=1))
-    book.put_attempt(live)
+    cluster.put_task(Task(JobId("job-1"), 11, WHEN, TaskState.RUNNING, live.id, tries=2, failures=1))
+    cluster.put_attempt(live)
 
 
 async def test_a_controller_that_starts_again_knows_what_was_durable(place: Place):
-    async with controller(place) as (deck, _):
-        fill(deck)
-        before = deck.book
-        await deck.journal.wait_durable()
-    async with controller(place) as (deck, store):
-        after = deck.book
+    async with controller(place) as (context, _):
+        fill(context)
+        before = context.cluster
+        await context.journal.wait_durable()
+    async with controller(place) as (context, store):
+        after = context.cluster
         assert after.jobs == before.jobs
         assert after.tasks == before.tasks
         assert after.workers == before.workers
@@ -118,26 +118,26 @@ async def test_a_controller_that_starts_again_knows_what_was_durable(place: Plac
 
 
 async def test_what_is_dropped_takes_its_own_along_and_nothing_else(place: Place):
-    async with controller(place) as (deck, _):
-        fill(deck)
+    async with controller(place) as (context, _):
+        fill(context)
         done = Task(JobId("job-1"), 11, WHEN, TaskState.FAILED)
-        deck.book.put_attempt(attempt("second", "job-1", 11, 2, AttemptState.LOST))
-        deck.book.put_task(done)
-        deck.book.drop_job(JobId("job-1"))
-        deck.book.drop_worker(WorkerId("w"))
-        deck.book.drop_slice(SliceId("s"))
-    async with controller(place) as (deck, store):
-        assert list(deck.book.jobs) == ["job-1-a", "job-10"]
-        assert [len(tasks) for tasks in deck.book.tasks.values()] == [12, 12]
-        assert (deck.book.workers, deck.book.slices) == ({}, {})
+        context.cluster.put_attempt(attempt("second", "job-1", 11, 2, AttemptState.LOST))
+        context.cluster.put_task(done)
+        context.cluster.drop_job(JobId("job-1"))
+        context.cluster.drop_worker(WorkerId("w"))
+        context.cluster.drop_slice(SliceId("s"))
+    async with controller(place) as (context, store):
+        assert list(context.cluster.jobs) == ["job-1-a", "job-10"]
+        assert [len(tasks) for tasks in context.cluster.tasks.values()] == [12, 12]
+        assert (context.cluster.workers, context.cluster.slices) == ({}, {})
         assert await attempts_of_job(store, "job-1") == []
 
 
 async def test_the_last_of_many_changes_is_what_is_kept(place: Place):
-    async with controller(place) as (deck, _):
-        fill(deck)
+    async with controller(place) as (context, _):
+        fill(context)
         for state in (JobState.RUNNING, JobState.SUCCEEDED):
-            record = deck.book.jobs[JobId("job-10")]
-            deck.book.put_job(Job(record.id, record.spec, WHEN, state=state, ended=WHEN))
-    async with controller(place) as (deck, _):
-        assert deck.book.jobs[JobId("job-10")].state is JobState.SUCCEEDED
+            record = context.cluster.jobs[JobId("job-10")]
+            context.cluster.put_job(Job(record.id, record.spec, WHEN, state=state, ended=WHEN))
+    async with controller(place) as (context, _):
+        assert context.cluster.jobs[JobId("job-10")].state is JobState.SUCCEEDED

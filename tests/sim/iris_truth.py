@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from neorion.iris.app.parts import ControllerParts
 from neorion.iris.model import AttemptId, AttemptState, JobId, TaskState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.ports import AttemptSpec
-from neorion.iris.serve.services import ControllerServices
 from neorion.iris.testing.memory_runtime import MemoryRuntime
 from neorion.keel.base import Finding, Severity
 from neorion.keel.sim import Host
@@ -89,26 +89,26 @@ class Truth:
                 if value.decode() != task.attempt:
                     self.break_law("stale_value", task.attempt, f"its task has the value {value!r}")
 
-    def inspect(self, desk: ControllerServices) -> None:
+    def inspect(self, parts: ControllerParts) -> None:
         """The controller's own book, whole."""
-        book = desk.deck.book
-        for worker in book.workers:
-            free = book.free(worker)
+        cluster = parts.context.cluster
+        for worker in cluster.workers:
+            free = cluster.free(worker)
             if min(free.cpu_milli, free.memory, free.disk, free.gpus) < 0:
                 self.break_law("overcommitted", worker, f"{free} is left")
-        self._inspect_drained(desk)
-        for job in book.jobs.values():
+        self._inspect_drained(parts)
+        for job in cluster.jobs.values():
             if job.spec.placement.gang and not job.state.ended:
-                counts = book.counts[job.id]
+                counts = cluster.counts[job.id]
                 pending = counts[TaskState.PENDING]
                 if pending not in (0, job.spec.replicas):
                     self.break_law("half_a_gang", job.id, f"{pending} of {job.spec.replicas} wait")
 
-    def _inspect_drained(self, desk: ControllerServices) -> None:
+    def _inspect_drained(self, parts: ControllerParts) -> None:
         """A worker that is being emptied is given nothing new."""
-        book = desk.deck.book
-        for worker in book.workers.values():
-            placed = set(book.attempts_on_worker[worker.id])
+        cluster = parts.context.cluster
+        for worker in cluster.workers.values():
+            placed = set(cluster.attempts_on_worker[worker.id])
             if not worker.draining:
                 self.drained.pop(worker.id, None)
             elif fresh := placed - self.drained.setdefault(worker.id, placed):
@@ -119,14 +119,14 @@ class Truth:
         if text.decode() != wanted:
             self.break_law("log", task.attempt, f"its log is {text!r}")
 
-    def remembered(self, desk: ControllerServices) -> None:
+    def remembered(self, parts: ControllerParts) -> None:
         """A controller has started: whatever was acknowledged or told is still so."""
-        book = desk.deck.book
+        cluster = parts.context.cluster
         for key, job in self.accepted.items():
-            if job not in book.jobs or book.keys.get(("ada", key)) != job:
+            if job not in cluster.jobs or cluster.keys.get(("ada", key)) != job:
                 self.break_law("forgot_a_job", job, "it was acknowledged")
         for job, tale in self.told.items():
-            if (state := book.jobs[JobId(job)].state) != tale[0]:
+            if (state := cluster.jobs[JobId(job)].state) != tale[0]:
                 self.break_law("forgot_an_end", job, f"told {tale[0]}, now {state}")
 
 

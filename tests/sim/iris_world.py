@@ -9,14 +9,15 @@ from typing import Any, TypeVar
 
 import anyio
 
-from neorion.iris.app.controller import SCHEMA, ControllerSettings, services, start
+from neorion.iris.app.controller import SCHEMA, start
+from neorion.iris.app.endpoints import services
+from neorion.iris.app.parts import ControllerParts, ControllerSettings
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient
 from neorion.iris.model.lease import WorkerLeaseTiming
 from neorion.iris.ports import AttemptExit, AttemptSpec, ExitKind
-from neorion.iris.serve.services import ControllerServices
 from neorion.iris.testing.memory_runtime import MemoryRuntime, ScriptedOutcome
 from neorion.iris.worker import CALL_TIMEOUT, Identity, WorkerDaemon
 from neorion.keel.base import Duration, NotFound, Retry
@@ -64,7 +65,7 @@ class Iris:
         self.lane = SlowLane(world.loop, world.chance("store"))
         self.controller = world.host("controller")
         self.client = world.host("client")
-        self.desk: ControllerServices | None = None
+        self.parts: ControllerParts | None = None
         self.workers: dict[str, WorkerDaemon] = {}
         self._disk = MemoryDisk()
         self._inspected = 0
@@ -178,35 +179,37 @@ class Iris:
 
     def story(self) -> str:
         """Who has not ended, for the message of a failure."""
-        if self.desk is None:
+        if self.parts is None:
             return "the controller is down"
-        book = self.desk.deck.book
+        cluster = self.parts.context.cluster
         return "; ".join(
-            f"{task.job}/{task.index} {task.state} {book.attempts.get(task.attempt)}"
-            for job in book.jobs.values()
+            f"{task.job}/{task.index} {task.state} {cluster.attempts.get(task.attempt)}"
+            for job in cluster.jobs.values()
             if not job.state.ended
-            for task in book.tasks[job.id]
+            for task in cluster.tasks[job.id]
         )
 
     async def check_quiet(self) -> None:
         """Everything has ended: what is left over is let go, and then nothing is written and nothing is kept."""
         await self.world.sleep(7)
-        desk = self.desk
-        assert desk is not None
+        parts = self.parts
+        assert parts is not None
         writes = self.lane.jobs
         await self.world.sleep(3)
         assert self.lane.jobs == writes, "something is written though nothing happens"
-        assert not desk.deck.book.attempts, f"attempts that never end: {desk.deck.book.attempts}"
+        assert not parts.context.cluster.attempts, (
+            f"attempts that never end: {parts.context.cluster.attempts}"
+        )
         for machine in self.truth.machines:
             assert not machine.runtime.known(), f"not forgotten: {machine.runtime.known()}"
-        for leftover in kept(desk):
+        for leftover in kept(parts):
             assert not leftover, f"kept for nobody: {leftover}"
 
     def _violations(self) -> list[Any]:
-        desk: Any = self.desk
-        if desk is not None and desk.deck.journal._noted != self._inspected:
-            self._inspected = desk.deck.journal._noted
-            self.truth.inspect(desk)
+        parts: Any = self.parts
+        if parts is not None and parts.context.journal._noted != self._inspected:
+            self._inspected = parts.context.journal._noted
+            self.truth.inspect(parts)
         return self.truth.violations()
 
     def _fate(self, order: AttemptSpec) -> ScriptedOutcome:
@@ -223,7 +226,7 @@ class Iris:
         )
 
     async def _control(self, host: Host) -> None:
-        self.desk = None
+        self.parts = None
         self._disk.crash()
         shapes = [WorkerShape(WORKER, {GANG_KEY: "slice-a"}, len(self.truth.machines))]
         settings = ControllerSettings(self.folder / "controller", shapes=shapes, lease=LEASE)
@@ -232,12 +235,12 @@ class Iris:
             open_store(self._disk, migrations=_MIGRATIONS, clock=host.clock, lane=self.lane) as store,
             Supervisor() as crew,
         ):
-            deck = ControllerContext.over(store, host.clock, host.ids, host.rng)
-            desk = self.desk = await start(settings, deck, store, crew, _unwatched)
-            app = AsgiApp(services(desk), ids=host.ids)
+            context = ControllerContext.for_store(store, host.clock, host.ids, host.rng)
+            parts = self.parts = await start(settings, context, crew, _unwatched)
+            app = AsgiApp(services(parts), ids=host.ids)
             # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
             await host.clock.sleep(Duration.of(ms=1))
-            self.truth.remembered(desk)
+            self.truth.remembered(parts)
             with self.world.network.listen(ADDRESS, partial(attend, app)):
                 await anyio.sleep_forever()
 
@@ -271,15 +274,15 @@ async def iris(world: World, folder: Path, machines: int = 3, *, quick: bool = F
         logging.getLogger().removeHandler(watch)
 
 
-def kept(desk: ControllerServices) -> list[Any]:
+def kept(parts: ControllerParts) -> list[Any]:
     """What must be empty when nothing is under way."""
-    private: Any = desk
+    private: Any = parts
     return [
-        private.deck.job_ended._listening,
-        private.deck.first_attempt_started._listening,
-        private.deck.journal._waiting,
-        private.shelf._logs,
-        {worker: line for worker, line in private.dispatch._lines.items() if line.start or line.stop},
-        private.dispatch._lines.keys() - private.deck.book.workers.keys(),
-        desk.lives.moved.is_set(),
+        private.context.job_ended._listening,
+        private.context.first_attempt_started._listening,
+        private.context.journal._waiting,
+        private.log_store._logs,
+        {worker: line for worker, line in private.dispatcher._lines.items() if line.start or line.stop},
+        private.dispatcher._lines.keys() - private.context.cluster.workers.keys(),
+        parts.lifecycle.moved.is_set(),
     ]

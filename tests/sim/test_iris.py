@@ -329,7 +329,7 @@ def publish_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report about an attempt that is over counts for whatever runs now."""
 
     def known(reports: Any, _worker: WorkerRecord, seen: pb.Seen) -> Attempt | None:
-        attempts: dict[AttemptId, Attempt] = reports._book.attempts
+        attempts: dict[AttemptId, Attempt] = reports._cluster.attempts
         return attempts.get(AttemptId(seen.attempt)) or next(iter(attempts.values()), None)
 
     monkeypatch.setattr(WorkerReports, "_known", known)
@@ -350,13 +350,13 @@ def give_workers_up_before_their_lease_is_over(monkeypatch: pytest.MonkeyPatch) 
 def give_a_drained_worker_more(monkeypatch: pytest.MonkeyPatch) -> None:
     look = ClusterState.view
 
-    def view(book: ClusterState, caps: UserQuotas) -> ClusterView:
-        kept = book.workers
-        book.workers = {name: structs.replace(one, draining=False) for name, one in kept.items()}
+    def view(cluster: ClusterState, caps: UserQuotas) -> ClusterView:
+        kept = cluster.workers
+        cluster.workers = {name: structs.replace(one, draining=False) for name, one in kept.items()}
         try:
-            return look(book, caps)
+            return look(cluster, caps)
         finally:
-            book.workers = kept
+            cluster.workers = kept
 
     monkeypatch.setattr(ClusterState, "view", view)
 
@@ -365,9 +365,9 @@ def drop_the_end_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     append = LogStore.append
 
     def forgetful(
-        shelf: LogStore, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, gap: bool = False
+        log_store: LogStore, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, gap: bool = False
     ) -> int:
-        return offset + len(text) if gap else append(shelf, job, attempt, offset, text)
+        return offset + len(text) if gap else append(log_store, job, attempt, offset, text)
 
     monkeypatch.setattr(LogStore, "append", forgetful)
 

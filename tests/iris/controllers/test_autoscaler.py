@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from neorion.iris.adapters.platforms.fault_injection import FaultProfile
-from neorion.iris.app.controller import ControllerSettings
+from neorion.iris.app.parts import ControllerSettings
 from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint
 from neorion.iris.model import ExitKind, JobId, Resources, SliceState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
@@ -55,7 +55,7 @@ class Scaled:
 
     @property
     def slices(self) -> Sequence[Slice]:
-        return list(self.there.desk.deck.book.slices.values())
+        return list(self.there.parts.context.cluster.slices.values())
 
     async def until(self, true: Callable[[], bool]) -> None:
         while not true():
@@ -70,11 +70,11 @@ async def scaled(
     # Nobody beats here, and nobody is to be lost for it.
     settings = ControllerSettings(folder, secret="a secret", lease=WorkerLeaseTiming.within(LONG))
     async with office(folder, settings) as there:
-        desk = there.desk
-        home = ControllerEndpoint("memory:1", desk.badges.slice_token)
-        scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, groups, home)
+        parts = there.parts
+        home = ControllerEndpoint("memory:1", parts.worker_tokens.slice_token)
+        scaler = Autoscaler(parts.context, parts.scheduler, parts.reports, platform, groups, home)
         moved = asyncio.Event()
-        scaler.wake = moved.set
+        scaler.wake.add(moved.set)
         async with anyio.create_task_group() as group:
             await scaler.adopt()
             group.start_soon(scaler.watch)
@@ -90,7 +90,7 @@ async def test_slices_of_a_group_that_is_no_more_are_given_back(tmp_path: Path, 
         await before.scaler.tick()
         await before.until(lambda: before.slices[0].state is SliceState.BOOTSTRAPPING)
         (old,) = before.slices
-        before.there.desk.deck.book.put_slice(structs.replace(old, state=state))
+        before.there.parts.context.cluster.put_slice(structs.replace(old, state=state))
     async with scaled(tmp_path, platform, [replace(PAIRS, name="renamed")]) as after:
         await after.scaler.tick()
         await after.until(lambda: old.id not in {piece.id for piece in after.slices})
@@ -118,7 +118,7 @@ async def test_a_worker_that_somebody_ended_is_not_told_as_lost(
         await platform.shutdown()
     async with scaled(tmp_path, platform, []) as after:
         await after.until(lambda: not after.slices)
-        (task,) = after.there.desk.deck.book.tasks[JobId(job.id)]
+        (task,) = after.there.parts.context.cluster.tasks[JobId(job.id)]
         assert task.ending.message == f"its worker was {what}"
     assert caplog.text.count("worker let go") == PAIRS.machines
     assert "lost" not in caplog.text
@@ -132,7 +132,7 @@ async def test_tasks_of_a_slice_that_lost_a_machine_are_tried_elsewhere_when_all
     async with scaled(tmp_path, platform, [PAIRS]) as here:
         await here.scaler.tick()
         await here.until(lambda: here.slices[0].state is SliceState.BOOTSTRAPPING)
-        (piece,), book = here.slices, here.there.desk.deck.book
+        (piece,), cluster = here.slices, here.there.parts.context.cluster
         for _ in range(PAIRS.machines):
             await here.there.join(platform.order(piece.id).token, piece.id)
         await here.scaler.tick()
@@ -141,21 +141,21 @@ async def test_tasks_of_a_slice_that_lost_a_machine_are_tried_elsewhere_when_all
 
         await platform.lose(piece.id)
         await here.until(lambda: here.slices[0].state is SliceState.FAILED)
-        assert list(book.attempts) == [begun]
+        assert list(cluster.attempts) == [begun]
         told = platform.changes()
         await here.scaler.tick()
         while (await anext(told)).state is not SliceState.DELETING:
             pass
         later = await here.there.jobs("ada").submit(asking("/ada/later"))
-        await here.there.desk.scheduler.tick()
-        assert list(book.attempts) == [begun]
+        await here.there.parts.scheduler.tick()
+        assert list(cluster.attempts) == [begun]
 
         clock.advance(ENDING)
         await here.until(lambda: not here.slices)
-        assert not book.attempts
-        assert not book.workers
-        assert set(book.waiting()) == {job.id, later.id}
-        assert book.tasks[JobId(job.id)][0].ending.message == "its worker was lost"
+        assert not cluster.attempts
+        assert not cluster.workers
+        assert set(cluster.waiting()) == {job.id, later.id}
+        assert cluster.tasks[JobId(job.id)][0].ending.message == "its worker was lost"
     assert caplog.text.count("worker lost") == PAIRS.machines
 
 
@@ -164,14 +164,14 @@ async def test_a_slice_whose_worker_was_revoked_is_replaced(tmp_path: Path):
     async with scaled(tmp_path, platform, [PAIRS]) as here:
         await here.scaler.tick()
         await here.until(lambda: here.slices[0].state is SliceState.BOOTSTRAPPING)
-        (old,), book = here.slices, here.there.desk.deck.book
+        (old,), cluster = here.slices, here.there.parts.context.cluster
         joined = [await here.there.join(platform.order(old.id).token, old.id) for _ in range(PAIRS.machines)]
         await here.scaler.tick()
         await here.there.cluster("root").revoke(pb.RevokeRequest(worker=joined[0].worker))
         await here.scaler.tick()
         # Until its lease is over it may run tasks, and so may the other.
         assert here.slices[0].state is SliceState.READY
-        here.there.desk.reports.lose(book.workers[WorkerId(joined[0].worker)], "silent")
+        here.there.parts.reports.lose(cluster.workers[WorkerId(joined[0].worker)], "silent")
         await here.scaler.tick()
         assert here.slices[0].state is SliceState.FAILED
         await here.scaler.tick()
@@ -187,7 +187,7 @@ async def test_a_quota_that_refused_many_slices_at_once_is_tried_again_as_soon_a
     clock = ManualClock()
     platform = MemoryPlatform(clock, {"pairs": FaultProfile(quota=0)})
     async with scaled(tmp_path, platform, [replace(PAIRS, min_slices=6, max_slices=6)]) as here:
-        here.there.desk.deck.clock = clock
+        here.there.parts.context.clock = clock
         await here.scaler.tick()
         await here.until(lambda: all(piece.state is SliceState.FAILED for piece in here.slices))
         await here.scaler.tick()
@@ -222,7 +222,7 @@ async def test_a_slice_that_was_given_up_while_the_cloud_was_busy_is_not_made(
     clock = ManualClock()
     platform = Busy(clock)
     async with scaled(tmp_path, platform, [PAIRS]) as here:
-        here.there.desk.deck.clock = clock
+        here.there.parts.context.clock = clock
         await here.scaler.tick()
         await platform.asked.wait()
         (late,) = here.slices
@@ -246,7 +246,7 @@ async def test_what_became_of_slices_that_nobody_recorded_is_learnt_at_the_start
         await before.scaler.tick()
         await before.until(lambda: before.slices[0].state is SliceState.BOOTSTRAPPING)
         (piece,) = before.slices
-        before.there.desk.deck.book.put_slice(structs.replace(piece, state=SliceState.CREATING))
+        before.there.parts.context.cluster.put_slice(structs.replace(piece, state=SliceState.CREATING))
     async with scaled(tmp_path, platform, [PAIRS]) as after:
         for _ in range(PAIRS.machines):
             await after.there.join(platform.order(piece.id).token, piece.id)
@@ -275,7 +275,7 @@ async def test_a_worker_that_goes_is_not_given_work_again(tmp_path: Path):
             with pytest.raises(Conflict, match=why) as refused:
                 await root.drain(pb.DrainRequest(worker=one.worker, undo=True))
             assert refused.value.code == "iris.worker_goes"
-        assert all(worker.draining for worker in here.there.desk.deck.book.workers.values())
+        assert all(worker.draining for worker in here.there.parts.context.cluster.workers.values())
 
 
 async def test_a_drained_slice_makes_way_for_another_when_its_tasks_are_gone(tmp_path: Path):
@@ -283,10 +283,10 @@ async def test_a_drained_slice_makes_way_for_another_when_its_tasks_are_gone(tmp
     platform = MemoryPlatform(clock)
     quick = replace(PAIRS, scale_down_delay=ENDING)
     async with scaled(tmp_path, platform, [quick]) as here:
-        here.there.desk.deck.clock = clock
+        here.there.parts.context.clock = clock
         await here.scaler.tick()
         await here.until(lambda: here.slices[0].state is SliceState.BOOTSTRAPPING)
-        (old,), book = here.slices, here.there.desk.deck.book
+        (old,), cluster = here.slices, here.there.parts.context.cluster
         joined = [await here.there.join(platform.order(old.id).token, old.id) for _ in range(PAIRS.machines)]
         job = await here.there.jobs("ada").submit(asking("/ada/job"))
         await here.there.started(job.id)
@@ -296,8 +296,8 @@ async def test_a_drained_slice_makes_way_for_another_when_its_tasks_are_gone(tmp
         clock.advance(LONG)
         await here.scaler.tick()
         assert here.slices[0].state is SliceState.READY, "its task runs on"
-        (attempt,) = book.attempts.values()
-        here.there.desk.lives.end(attempt, ExitKind.EXIT, Outcome())
+        (attempt,) = cluster.attempts.values()
+        here.there.parts.lifecycle.end(attempt, ExitKind.EXIT, Outcome())
         await here.scaler.tick()
         clock.advance(ENDING)
         await here.scaler.tick()
@@ -311,19 +311,18 @@ async def test_nothing_is_bought_for_a_job_that_was_cancelled_before_its_time_ha
     clock = ManualClock()
     patient = replace(PAIRS, min_slices=0, scale_up_delay=ENDING)
     async with scaled(tmp_path, MemoryPlatform(clock), [patient]) as here:
-        desk = here.there.desk
-        desk.deck.clock = clock
+        parts = here.there.parts
+        parts.context.clock = clock
         passed = asyncio.Event()
-        desk.scheduler.after = passed.set
+        parts.scheduler.on_pass.add(passed.set)
         await here.there.jobs("ada").submit(asking("/ada/job"))
         await passed.wait()
-        assert desk.scheduler.plan is not None
+        assert parts.scheduler.plan is not None
         passed.clear()
         woken = asyncio.Event()
-        turn, desk.deck.wake = desk.deck.wake, woken.set
+        parts.context.wake.add(woken.set)
         await here.there.jobs("ada").cancel(pb.CancelRequest(job="/ada/job"))
         assert woken.is_set(), "the scheduler looks again when it likes to"
-        turn()
         await passed.wait()
         clock.advance(ENDING)
         await here.scaler.tick()

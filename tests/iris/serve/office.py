@@ -8,21 +8,29 @@ from pathlib import Path
 import anyio
 from protobuf import Oneof
 
-from neorion.iris.app.controller import SCHEMA, ControllerSettings, services, start
+from neorion.iris.app.controller import SCHEMA, start
+from neorion.iris.app.endpoints import services
+from neorion.iris.app.parts import ControllerParts, ControllerSettings
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.metrics import PrometheusControllerMetrics
-from neorion.iris.controllers.worker_tokens import ChainedAuthenticator
 from neorion.iris.model import AttemptId, Resources, SliceId, SliceState
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import ClusterServiceClient, JobServiceClient, WorkerServiceClient
 from neorion.iris.model.record import Slice
 from neorion.iris.ports import AttemptSpec
-from neorion.iris.serve.services import ControllerServices
 from neorion.iris.testing.memory_runtime import MemoryRuntime, ScriptedOutcome
 from neorion.iris.worker import Identity, WorkerDaemon
 from neorion.keel.base import Instant
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.rpc import AsgiApp, Channel, MemoryTransport, Principal, TokenAuthenticator, connect
+from neorion.keel.rpc import (
+    AsgiApp,
+    ChainedAuthenticator,
+    Channel,
+    MemoryTransport,
+    Principal,
+    TokenAuthenticator,
+    connect,
+)
 from neorion.keel.run import Supervisor
 from neorion.keel.store import migrations_in, open_store
 from neorion.keel.telemetry.metrics import Metrics
@@ -48,7 +56,7 @@ class HandedOn:
 
 @dataclass(frozen=True)
 class Office:
-    desk: ControllerServices
+    parts: ControllerParts
     metrics: Metrics
     transport: MemoryTransport
 
@@ -67,12 +75,12 @@ class Office:
     def slice(self, name: str) -> str:
         """A slice of the platform's; what its machines show."""
         piece = SliceId(name)
-        self.desk.deck.book.put_slice(Slice(piece, "group", Instant(1), SliceState.BOOTSTRAPPING))
-        return self.desk.badges.slice_token(piece)
+        self.parts.context.cluster.put_slice(Slice(piece, "group", Instant(1), SliceState.BOOTSTRAPPING))
+        return self.parts.worker_tokens.slice_token(piece)
 
     def report_key(self, attempt: str) -> str:
         """The key that the worker of this attempt has from its order."""
-        return self.desk.badges.report_key(AttemptId(attempt))
+        return self.parts.worker_tokens.report_key(AttemptId(attempt))
 
     async def join(self, token: str, piece: str = "by-hand-1") -> pb.JoinResponse:
         return await self.worker(token).join(joining(piece))
@@ -127,13 +135,13 @@ async def office(folder: Path, settings: ControllerSettings | None = None) -> As
         Supervisor() as crew,
     ):
         metrics = Metrics()
-        deck = ControllerContext.over(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
-        desk = await start(settings, deck, store, crew, _unwatched)
-        callers = ChainedAuthenticator(desk.badges, ACCOUNTS)
-        app = AsgiApp(services(desk), ids=ids, authenticator=callers, on_denied=desk.audit.denied)
+        context = ControllerContext.for_store(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
+        parts = await start(settings, context, crew, _unwatched)
+        callers = ChainedAuthenticator(parts.worker_tokens, ACCOUNTS)
+        app = AsgiApp(services(parts), ids=ids, authenticator=callers, on_denied=parts.audit_log.denied)
         async with MemoryTransport(app) as transport:
-            yield Office(desk, metrics, transport)
-        await desk.deck.journal.wait_durable()
+            yield Office(parts, metrics, transport)
+        await parts.context.journal.wait_durable()
         crew.cancel()
 
 

@@ -89,7 +89,7 @@ async def test_no_token_is_on_record(tmp_path: Path):
     async with office(tmp_path) as there:
         badge = there.slice("slice-1")
         joined = await there.join(badge, "slice-1")
-        await there.desk.deck.journal.wait_durable()
+        await there.parts.context.journal.wait_durable()
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     for token in (badge, joined.token, "a secret"):
         assert token.rpartition(".")[2].encode() not in kept
@@ -107,5 +107,5 @@ async def test_the_newest_are_kept_and_the_numbers_go_on(tmp_path: Path, monkeyp
             "/ada/job-1-2",
             "/ada/job-1-1",
         ]
-        assert there.desk.audit.last == 8
+        assert there.parts.audit_log.last == 8
         assert [target for _, _, target, _ in await told(there, before=8)] == ["/ada/job-1-2", "/ada/job-1-1"]

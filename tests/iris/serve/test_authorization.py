@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from neorion.iris.app.controller import ControllerSettings
+from neorion.iris.app.parts import ControllerSettings
 from neorion.iris.model import WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.lease import WorkerLeaseTiming
@@ -108,7 +108,7 @@ async def test_only_administrators_manage_workers_and_read_the_audit_log(tmp_pat
         ):
             with pytest.raises(Denied):
                 await call
-        assert not there.desk.deck.book.workers[WorkerId(joined.worker)].draining
+        assert not there.parts.context.cluster.workers[WorkerId(joined.worker)].draining
 
 
 async def test_a_token_for_joining_is_good_for_nothing_else(tmp_path: Path):
@@ -239,7 +239,7 @@ async def test_revoking_a_machine_of_a_slice_leaves_the_others_their_token(
         joined = await there.join(there.slice("slice-1"), "slice-1")
         await there.cluster("root").revoke(pb.RevokeRequest(worker=joined.worker))
         await there.join("by-hand")
-        there.desk.reports.lose(there.desk.deck.book.workers[WorkerId(joined.worker)], "silent")
+        there.parts.reports.lose(there.parts.context.cluster.workers[WorkerId(joined.worker)], "silent")
     assert "worker lost" not in caplog.text
 
 
@@ -249,7 +249,7 @@ async def test_tokens_outlive_a_restart_and_die_with_what_they_speak_for(tmp_pat
         joined = await there.join(badge, "slice-1")
     async with office(tmp_path) as there:
         await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker))
-        there.desk.reports.lose(there.desk.deck.book.workers[WorkerId(joined.worker)], "test")
+        there.parts.reports.lose(there.parts.context.cluster.workers[WorkerId(joined.worker)], "test")
         with pytest.raises(Unauthenticated):
             await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker))
     async with office(tmp_path, ControllerSettings(tmp_path, secret="another secret")) as there:

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.iris.app.controller import routes
+from neorion.iris.app.endpoints import routes
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.state.journal import Journal
 from neorion.keel.base import Retry
@@ -34,7 +34,7 @@ def fill(disk: Path) -> Path:
 
 
 async def health(there: Office) -> bytes:
-    route = next(one for one in routes(there.desk, there.metrics) if one.path == "/health")
+    route = next(one for one in routes(there.parts.context, there.metrics) if one.path == "/health")
     return (await route.handler(Request("GET", "/health", "", {}, b"", Principal("")))).body
 
 

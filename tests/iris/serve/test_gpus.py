@@ -29,9 +29,9 @@ def wanting(name: str, gpus: int, *, warm: bool = False) -> pb.SubmitRequest:
 
 
 def devices(there: Office, joined: pb.JoinResponse) -> dict[str, Sequence[int]]:
-    book = there.desk.deck.book
-    attempts = [book.attempts[one] for one in book.attempts_on_worker[WorkerId(joined.worker)]]
-    return {book.jobs[one.job].spec.name: one.gpus for one in attempts}
+    cluster = there.parts.context.cluster
+    attempts = [cluster.attempts[one] for one in cluster.attempts_on_worker[WorkerId(joined.worker)]]
+    return {cluster.jobs[one.job].spec.name: one.gpus for one in attempts}
 
 
 async def test_every_task_has_gpus_of_its_own_and_hands_them_on(tmp_path: Path):

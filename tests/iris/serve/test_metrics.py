@@ -12,7 +12,8 @@ pytestmark = pytest.mark.anyio
 
 
 def told(there: Office) -> dict[str, float]:
-    there.desk.refresh_metrics()
+    context = there.parts.context
+    context.metrics.refresh(context.cluster, context.reasons.codes())
     lines = there.metrics.exposition().decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name.removeprefix("neorion_iris_"): float(value) for name, _, value in pairs}

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from protobuf import Oneof
 
-from neorion.iris.app.controller import ControllerSettings
-from neorion.iris.controllers.admission import submit
+from neorion.iris.app.parts import ControllerSettings
 from neorion.iris.model import (
     AttemptId,
     Digest,
@@ -34,7 +33,7 @@ async def test_a_bundle_that_nobody_sent_is_refused(tmp_path: Path):
         with pytest.raises(Invalid, match="was not sent") as refused:
             await there.jobs("ada").submit(request)
         assert refused.value.code == "iris.blob_missing"
-        assert not there.desk.deck.book.jobs
+        assert not there.parts.context.cluster.jobs
 
 
 async def test_a_dry_run_needs_no_blob_that_is_sent_when_it_is_meant(tmp_path: Path):
@@ -43,7 +42,7 @@ async def test_a_dry_run_needs_no_blob_that_is_sent_when_it_is_meant(tmp_path: P
         assert request.spec is not None
         request.spec.environment, request.dry_run = pb.Environment(bundle="ab" * 32), True
         assert (await there.jobs("ada").submit(request)).name == "/ada/job"
-        assert not there.desk.deck.book.jobs
+        assert not there.parts.context.cluster.jobs
 
 
 async def test_a_dry_run_is_refused_beside_what_is_there(tmp_path: Path):
@@ -89,8 +88,8 @@ async def test_a_key_is_one_job_for_its_user_alone(tmp_path: Path):
         assert (first.existed, other.existed, again.existed) == (False, False, True)
         assert first.id == again.id != other.id
         for job in (first, other):
-            there.desk.deck.book.drop_job(JobId(job.id))
-        assert not there.desk.deck.book.keys
+            there.parts.context.cluster.drop_job(JobId(job.id))
+        assert not there.parts.context.cluster.keys
 
 
 async def test_a_key_of_children_is_one_job_for_their_parent_alone(tmp_path: Path):
@@ -103,7 +102,9 @@ async def test_a_key_of_children_is_one_job_for_their_parent_alone(tmp_path: Pat
             assert message is not None
             spec, content = wire.spec(message, JobName(message.name)), Digest(message.name)
             for _ in range(2):
-                job, existed = submit(there.desk.deck, spec, "part-1", content, AttemptId(parent.attempt))
+                job, existed = there.parts.admission.submit(
+                    spec, "part-1", content, AttemptId(parent.attempt)
+                )
                 children.append((job.spec.name, existed))
         assert children == [
             ("/ada/left/part", False),

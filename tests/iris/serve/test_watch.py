@@ -54,8 +54,8 @@ async def test_a_large_job_comes_in_pages_and_then_only_what_changed(
             pages = [await anext(changes) for _ in range(3)]
             assert [len(page.tasks) for page in pages] == [10, 10, 5]
             assert [page.caught_up for page in pages] == [False, False, True]
-            task = there.desk.deck.book.tasks[JobId(answer.id)][17]
-            there.desk.lives.expire_task(task)
+            task = there.parts.context.cluster.tasks[JobId(answer.id)][17]
+            there.parts.lifecycle.expire_task(task)
             found: dict[int, str] = {}
             async for change in changes:
                 found |= {one.index: one.state for one in change.tasks}
@@ -67,7 +67,7 @@ async def test_who_reads_slowly_is_told_the_last_word_and_nothing_old(tmp_path: 
         answer = await there.jobs("ada").submit(asking("/ada/job", replicas=3))
         async with aclosing(there.jobs("ada").watch(pb.WatchRequest(job=answer.id))) as changes:
             await anext(changes)
-            there.desk.lives.cancel(JobId(answer.id), TaskReason.CANCELLED)
+            there.parts.lifecycle.cancel(JobId(answer.id), TaskReason.CANCELLED)
             rest = [change async for change in changes]
         assert rest[-1].job is not None
         assert rest[-1].job.state == "cancelled"
@@ -92,4 +92,4 @@ async def test_nobody_is_remembered_who_has_gone(tmp_path: Path):
             async for _ in there.jobs("ada").watch(pb.WatchRequest(job=answer.id)):
                 pass
         await there.jobs("ada").cancel(pb.CancelRequest(job=answer.id))
-        assert there.desk.watchers._of == {}
+        assert there.parts.watches._of == {}

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from protobuf import Oneof
 
-from neorion.iris.app.controller import ControllerSettings
+from neorion.iris.app.parts import ControllerSettings
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.spec import Command
 from neorion.iris.ports import AttemptSpec
@@ -133,9 +133,9 @@ async def test_a_task_whose_blobs_get_no_room_is_tried_elsewhere_and_fails_where
             tries = (await there.jobs("ada").attempts(pb.AttemptsRequest(job="/ada/moves"))).attempts
             assert [one.state for one in tries] == ["failed", "succeeded"]
             assert tries[0].worker != tries[1].worker
-        for worker in list(there.desk.deck.book.workers.values()):
+        for worker in list(there.parts.context.cluster.workers.values()):
             if worker.id == tries[1].worker:
-                there.desk.reports.let_go(worker, "ended")
+                there.parts.reports.let_go(worker, "ended")
         await there.jobs("ada").submit(calling("/ada/alone"))
         assert await ended(there, "/ada/alone") == "failed"
         (task,) = (await there.jobs("ada").tasks(pb.TasksRequest(job="/ada/alone"))).tasks

@@ -12,9 +12,10 @@ import anyio.to_thread
 
 from neorion.iris.adapters.cluster_file import ClusterFile, caps, check_served, scale_groups
 from neorion.iris.adapters.platforms.local import Launch, LocalMachine, LocalPlatform, worker_command
-from neorion.iris.app.controller import ControllerSettings, controller
+from neorion.iris.app.controller import controller
+from neorion.iris.app.parts import ControllerSettings, connect_autoscaler
 from neorion.iris.app.platform import LocalPlace, open_platform
-from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint
+from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint, worker_shape
 from neorion.iris.model import SliceId
 from neorion.iris.model.lease import WorkerLeaseTiming
 from neorion.iris.model.tokens import token_file
@@ -109,9 +110,12 @@ async def cluster(
         for user, account in file.auth.users.items()
     }
     owners[admin.value] = Principal("admin", _ADMIN)
+    groups = scale_groups(file)
     settings = ControllerSettings(
         folder,
         *place,
+        shapes=[worker_shape(group) for group in groups],
+        autoscaled=True,
         tls=tls,
         authenticator=TokenAuthenticator(owners),
         guest=_GUEST if file.auth.off_on_loopback else None,
@@ -126,30 +130,26 @@ async def cluster(
     async with controller(settings, clock, rng, ids) as running, _token_left(running.address, admin.text):
         local = LocalPlace(folder / "slices", running.address, launch)
         async with open_platform(file, local, clock, rng) as platform:
-            desk = running.desk
+            parts = running.parts
             home = ControllerEndpoint(
                 platform.discover_controller(),
-                lambda piece: str(PinnedToken(pin, desk.badges.slice_token(piece))),
+                lambda piece: str(PinnedToken(pin, parts.worker_tokens.slice_token(piece))),
             )
-            scaler = Autoscaler(desk.deck, desk.scheduler, desk.reports, platform, scale_groups(file), home)
-            desk.shapes += scaler.shapes()
-            desk.scaling_reason = scaler.reason
-            await scaler.adopt()
+            autoscaler = Autoscaler(parts.context, parts.scheduler, parts.reports, platform, groups, home)
+            await autoscaler.adopt()
             pace = LoopTiming(file.defaults.autoscaler.evaluation_interval)
-            scaling = Loop("iris.scale", scaler.tick, pace, clock, rng, running.watch)
-            scaler.wake = scaling.wake
-            scaler.after = desk.notify_reason_changes
-            # The autoscaler looks at the reasons too, when it has looked at the demand.
-            desk.scheduler.after = scaling.wake
+            scaling = Loop("iris.scale", autoscaler.tick, pace, clock, rng, running.watch)
+            autoscaler.wake.add(scaling.wake)
+            connect_autoscaler(parts, autoscaler)
             # A crew of its own, which ends before the platform it listens to.
-            async with Supervisor() as parts:
-                parts.spawn("iris.scale.watch", scaler.watch)
-                parts.spawn("iris.scale.work", scaler.work)
-                parts.loop(scaling)
+            async with Supervisor() as loops:
+                loops.spawn("iris.scale.watch", autoscaler.watch)
+                loops.spawn("iris.scale.work", autoscaler.work)
+                loops.loop(scaling)
                 try:
                     yield RunningCluster(running.address, admin.text, platform)
                 finally:
-                    parts.cancel()
+                    loops.cancel()
 
 
 @asynccontextmanager

@@ -1,110 +1,49 @@
-"""The controller process: one store, one book, its loops, and one port."""
+"""The controller process: one store, one state in memory, its loops, and one port."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
-from neorion.iris.adapters.blobs import open_blobs
-from neorion.iris.controllers.audit_log import AuditLog
-from neorion.iris.controllers.blob_gc import BlobGarbageCollector
-from neorion.iris.controllers.blob_store import BlobStore
-from neorion.iris.controllers.blob_upload import BlobUploads
+from neorion.iris.app.endpoints import routes, services
+from neorion.iris.app.parts import ControllerParts, ControllerSettings, assemble, connect
 from neorion.iris.controllers.context import ControllerContext
-from neorion.iris.controllers.deadlines import DeadlineController
-from neorion.iris.controllers.dispatcher import Dispatcher
-from neorion.iris.controllers.job_gc import JobGarbageCollector
-from neorion.iris.controllers.job_watch import JobWatchHub
-from neorion.iris.controllers.lifecycle import LifecycleManager
-from neorion.iris.controllers.log_store import LogStore
 from neorion.iris.controllers.metrics import PrometheusControllerMetrics
-from neorion.iris.controllers.publisher import TransitionPublisher
-from neorion.iris.controllers.scheduler import Scheduler
-from neorion.iris.controllers.worker_reports import WorkerReports
-from neorion.iris.controllers.worker_tokens import ROLE_JOIN, WORKER, ChainedAuthenticator, WorkerTokens
-from neorion.iris.model import JobId, UserQuotas, WorkerShape
-from neorion.iris.model.gen.iris_connect import (
-    ClusterServiceASGIApplication,
-    JobServiceASGIApplication,
-    WorkerServiceASGIApplication,
-)
-from neorion.iris.model.lease import WorkerLeaseTiming
-from neorion.iris.ports import RotatableSecret
-from neorion.iris.serve.cluster import ClusterEndpoint
-from neorion.iris.serve.jobs import JobEndpoint
-from neorion.iris.serve.services import ControllerServices
-from neorion.iris.serve.task_auth import TASK, TaskTokenAuthenticator
-from neorion.iris.serve.workers import WorkerEndpoint
+from neorion.iris.controllers.worker_tokens import WORKER
+from neorion.iris.serve.task_auth import TaskTokenAuthenticator
 from neorion.iris.state import last_number, load
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import (
-    ANYONE,
     AnonymousFallback,
     AsgiApp,
     Authenticator,
-    Principal,
-    Request,
+    ChainedAuthenticator,
     RequestLimits,
-    Response,
-    Route,
-    RpcService,
-    ServerTls,
     serve,
 )
 from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
-from neorion.keel.store import Store, migrations_in, open_store
-from neorion.keel.telemetry.metrics import CONTENT_TYPE, LoopMetrics, Metrics
+from neorion.keel.store import migrations_in, open_store
+from neorion.keel.telemetry.metrics import LoopMetrics, Metrics
 
 SCHEMA = "neorion.iris.state.schema"
 # Wakes do the work; this only bounds how long a lost one could matter.
 _SCHEDULE = LoopTiming(Duration.of(seconds=10))
 # Calls in flight at the end: long polls are told to come back, the rest is quick.
 _GRACE = Duration.of(seconds=2)
-# It knows itself when to look; as above.
+# Each tick returns when the next deadline is; as above.
 _DEADLINES = LoopTiming(Duration.of(seconds=10))
 # Jobs are kept for days, but their number grows by the minute.
-_RETENTION = LoopTiming(Duration.of(minutes=1))
+_JOB_GC = LoopTiming(Duration.of(minutes=1))
 # A blob that no job names for so long was sent in vain: submissions follow their blobs within minutes.
-_ORPHANS = LoopTiming(Duration.of(hours=1))
-# Anyone may read the metrics, and the gauges cost time for each waiting job: they are shown as they were for so long.
-GAUGES_FOR = Duration.of(seconds=1)
-USERS = {"admin", "user"}
-# Tasks submit jobs too; what they reach is checked call by call.
-WITH_WORK = USERS | {TASK}
-
-
-@dataclass(frozen=True, slots=True)
-class ControllerSettings:
-    """Where a controller lives and how it behaves. Without an authenticator, or with a guest, it serves this machine alone.
-
-    `secret` is what the tokens of workers follow from, `by_hand` the token of machines that no platform starts. `database` is the address of a PostgreSQL; without it there is a
-    SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to a folder in
-    `folder`. Without `tls` it serves plain HTTP and cannot prove to its callers who it is.
-    """
-
-    folder: Path
-    host: str = "127.0.0.1"
-    port: int = 10000
-    tls: ServerTls | None = None
-    authenticator: Authenticator | None = None
-    guest: Principal | None = None
-    shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
-    secret: str = field(default="", repr=False)
-    by_hand: RotatableSecret | None = None
-    database: str = field(default="", repr=False)
-    blobs: str = ""
-    caps: UserQuotas = field(default=UserQuotas())
-    keep_jobs_for: Duration = field(default=Duration.of(hours=7 * 24))
-    lease: WorkerLeaseTiming = field(default=WorkerLeaseTiming.within(Duration.of(seconds=4.6)))
+_BLOB_GC = LoopTiming(Duration.of(hours=1))
 
 
 @dataclass(frozen=True, slots=True)
 class RunningController:
-    """A controller that answers."""
+    """A controller that serves at `address`."""
 
     address: str
-    desk: ControllerServices
+    parts: ControllerParts
     watch: TickObserver
 
 
@@ -119,150 +58,53 @@ async def controller(
     ) as store:
         metrics = Metrics()
         watch = LoopMetrics(metrics)
-        # A crew of its own, because the store must outlive whoever writes to it.
+        # A supervisor of its own, because the store must outlive all that write to it.
         async with Supervisor() as crew:
-            deck = ControllerContext.over(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
-            desk = await start(settings, deck, store, crew, watch)
-            accounts = settings.authenticator and ChainedAuthenticator(desk.badges, settings.authenticator)
-            callers = accounts and TaskTokenAuthenticator(deck.book, accounts)
-            if callers and settings.guest:
-                callers = AnonymousFallback(callers, settings.guest)
+            context = ControllerContext.for_store(
+                store, clock, ids, rng, PrometheusControllerMetrics(metrics)
+            )
+            parts = await start(settings, context, crew, watch)
             app = AsgiApp(
-                services(desk),
-                routes(desk, metrics),
+                services(parts),
+                routes(context, metrics),
                 ids=ids,
-                authenticator=callers,
+                authenticator=_authenticator(settings, parts),
                 limits=RequestLimits(member_roles=frozenset({WORKER})),
-                on_denied=desk.audit.denied,
+                on_denied=parts.audit_log.denied,
             )
             async with serve(app, settings.host, settings.port, tls=settings.tls, grace=_GRACE) as server:
-                yield RunningController(server.address, desk, watch)
+                yield RunningController(server.address, parts, watch)
             crew.cancel()
 
 
 async def start(
-    settings: ControllerSettings, deck: ControllerContext, store: Store, crew: Supervisor, watch: TickObserver
-) -> ControllerServices:
-    """Reads what is known and sets the loops going."""
-    crew.spawn("iris.store", store.until_lost)
-    crew.spawn("iris.journal", deck.journal.run)
-    await load(store, deck.book)
-    desk = assemble(settings, deck, store, await last_number(store))
-    clock, rng = deck.clock, deck.rng
-    placing = Loop("iris.schedule", desk.scheduler.tick, _SCHEDULE, clock, rng, watch)
-    deck.wake = placing.wake
-    desk.scheduler.after = desk.notify_reason_changes
-    crew.spawn("iris.herald", desk.herald.run)
-    crew.loop(placing)
-    watching = LoopTiming(settings.lease.renew_every * 0.5)
-    crew.loop(Loop("iris.watch", desk.check_worker_liveness, watching, clock, rng, watch))
-    waits = Loop("iris.deadlines", desk.deadlines.tick, _DEADLINES, clock, rng, watch)
-    desk.deadlines.wake = waits.wake
-    crew.loop(waits)
-    crew.loop(Loop("iris.retention", desk.retention.tick, _RETENTION, clock, rng, watch))
-    crew.loop(Loop("iris.orphans", desk.orphans.tick, _ORPHANS, clock, rng, watch))
-    return desk
+    settings: ControllerSettings, context: ControllerContext, crew: Supervisor, watch: TickObserver
+) -> ControllerParts:
+    """Loads the state from the store, and starts the loops."""
+    crew.spawn("iris.store", context.store.until_lost)
+    crew.spawn("iris.journal", context.journal.run)
+    await load(context.store, context.cluster)
+    parts = assemble(settings, context, await last_number(context.store))
+    connect(parts, autoscaled=settings.autoscaled)
+    clock, rng = context.clock, context.rng
+    liveness = LoopTiming(settings.lease.renew_every * 0.5)
+    schedule = Loop("iris.schedule", parts.scheduler.tick, _SCHEDULE, clock, rng, watch)
+    deadlines = Loop("iris.deadlines", parts.deadlines.tick, _DEADLINES, clock, rng, watch)
+    context.wake.add(schedule.wake)
+    parts.deadlines.wake.add(deadlines.wake)
+    crew.spawn("iris.herald", parts.publisher.run)
+    crew.loop(schedule)
+    crew.loop(Loop("iris.watch", parts.reports.tick, liveness, clock, rng, watch))
+    crew.loop(deadlines)
+    crew.loop(Loop("iris.retention", parts.job_gc.tick, _JOB_GC, clock, rng, watch))
+    crew.loop(Loop("iris.orphans", parts.blob_gc.tick, _BLOB_GC, clock, rng, watch))
+    return parts
 
 
-def assemble(
-    settings: ControllerSettings, deck: ControllerContext, store: Store, last_deed: int
-) -> ControllerServices:
-    lives = LifecycleManager(deck)
-    blobs = BlobStore(deck.journal, store, open_blobs(settings.blobs, settings.folder / "blobs"))
-    arrivals = BlobUploads(settings.folder / "arriving", blobs, deck.clock)
-    shelf = LogStore(settings.folder / "logs")
-    badges = WorkerTokens(settings.secret, deck.book, settings.by_hand)
-    dispatch = Dispatcher(deck, blobs, badges.report_key)
-    watchers, deadlines = JobWatchHub(), DeadlineController(deck, lives)
-
-    def stirred(job: JobId, index: int | None) -> None:
-        watchers.notify(job, index)
-        deadlines.stirred(job, index)
-
-    deck.book.stirred = stirred
-    return ControllerServices(
-        deck=deck,
-        store=store,
-        lives=lives,
-        deadlines=deadlines,
-        dispatch=dispatch,
-        herald=TransitionPublisher(deck, lives, dispatch, shelf),
-        scheduler=Scheduler(deck, lives, settings.caps),
-        reports=WorkerReports(deck, lives, blobs, settings.lease),
-        blobs=blobs,
-        arrivals=arrivals,
-        orphans=BlobGarbageCollector(deck.book, blobs, arrivals),
-        shelf=shelf,
-        retention=JobGarbageCollector(deck, store, blobs, shelf, settings.keep_jobs_for),
-        badges=badges,
-        audit=AuditLog(deck, last_deed),
-        watchers=watchers,
-        started=deck.clock.now(),
-        shapes=settings.shapes,
-        caps=settings.caps,
-    )
-
-
-def services(desk: ControllerServices) -> list[RpcService]:
-    """Every method and who may call it."""
-    workers_too = WITH_WORK | {WORKER}
-    return [
-        RpcService(
-            JobServiceASGIApplication,
-            JobEndpoint(desk),
-            {
-                "Submit": WITH_WORK,
-                "Wait": WITH_WORK,
-                "Get": WITH_WORK,
-                "List": WITH_WORK,
-                "Tasks": WITH_WORK,
-                "Attempts": WITH_WORK,
-                "Cancel": WITH_WORK,
-                "Logs": WITH_WORK,
-                "Watch": WITH_WORK,
-                "GetBlob": workers_too,
-                "PutBlob": workers_too,
-            },
-        ),
-        RpcService(
-            ClusterServiceASGIApplication,
-            ClusterEndpoint(desk),
-            {
-                "Status": USERS,
-                "Workers": USERS,
-                "Slices": USERS,
-                # For administrators alone; checked by the handlers, so that a refusal is on record.
-                "Drain": USERS,
-                "Revoke": USERS,
-                "Audit": USERS,
-            },
-        ),
-        RpcService(
-            WorkerServiceASGIApplication,
-            WorkerEndpoint(desk),
-            {"Join": {ROLE_JOIN, WORKER}, "Orders": {WORKER}, "Report": {WORKER}, "PushLogs": {WORKER}},
-        ),
-    ]
-
-
-def routes(desk: ControllerServices, metrics: Metrics) -> list[Route]:
-    async def health(request: Request) -> Response:
-        """Alive is alive: a probe that fails would end a controller that only waits for room."""
-        del request
-        trouble = desk.deck.journal.trouble
-        return Response(f"the store takes no changes: {trouble}\n".encode() if trouble else b"ok\n")
-
-    clock, fresh_until = desk.deck.clock, 0.0
-
-    async def exposition(request: Request) -> Response:
-        nonlocal fresh_until
-        del request
-        if (now := clock.monotonic()) >= fresh_until:
-            fresh_until = now + GAUGES_FOR.seconds
-            desk.refresh_metrics()
-        return Response(metrics.exposition(), content_type=CONTENT_TYPE)
-
-    return [
-        Route("GET", "/health", health, frozenset({ANYONE})),
-        Route("GET", "/metrics", exposition, frozenset({ANYONE})),
-    ]
+def _authenticator(settings: ControllerSettings, parts: ControllerParts) -> Authenticator | None:
+    """Tasks, workers and accounts, in this order. Without accounts tokens are not asked for."""
+    if settings.authenticator is None:
+        return None
+    tasks = TaskTokenAuthenticator(parts.context.cluster)
+    callers = ChainedAuthenticator(tasks, parts.worker_tokens, settings.authenticator)
+    return AnonymousFallback(callers, settings.guest) if settings.guest else callers

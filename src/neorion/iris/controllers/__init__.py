@@ -1,4 +1,5 @@
-"""Where iris touches the world: each loop takes a view, asks `decide`, looks once more, and carries out what it was told.
+"""Loops and appliers of the controller. Each loop takes a view, asks `decide`, checks again, and carries out the result.
 
-One applier per effect: `lives` moves records, `dispatch` tells workers, `blobs` and `shelf` keep bytes. No rules live here.
+One applier per effect: `lifecycle` changes records, `dispatcher` sends orders, `blob_store` and `log_store` keep bytes.
+No rules live here.
 """

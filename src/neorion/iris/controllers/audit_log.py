@@ -44,21 +44,21 @@ class AuditScope:
 class AuditLog:
     """Numbers deeds and hands them to the journal, in the same commit as what they did. `last` is the newest's number."""
 
-    def __init__(self, deck: ControllerContext, last: int) -> None:
-        self._deck = deck
+    def __init__(self, context: ControllerContext, last: int) -> None:
+        self._context = context
         self.last = last
 
     def note(self, who: str, what: str, target: str, outcome: str) -> None:
         self.last += 1
-        deed = AuditEntry(self.last, self._deck.clock.now(), who, what, target, outcome)
-        note_deed(self._deck.journal, deed)
+        deed = AuditEntry(self.last, self._context.clock.now(), who, what, target, outcome)
+        note_deed(self._context.journal, deed)
 
     async def denied(self, who: Principal, path: str, error: Denied) -> None:
         """Whose role does not allow a call is heard no further, so what it was about is not known."""
         what = path.rpartition("/")[2]
         if what in _CHANGES:
             self.note(who.name, what, "", error.code)
-            await self._deck.journal.wait_durable()
+            await self._context.journal.wait_durable()
 
     @asynccontextmanager
     async def entry(self, who: str, what: str, target: str) -> AsyncGenerator[AuditScope]:
@@ -67,7 +67,7 @@ class AuditLog:
             yield entry
         except Error as error:
             entry.close(error.code)
-            await self._deck.journal.wait_durable()
+            await self._context.journal.wait_durable()
             raise
         except BaseException:
             # Cancelled or broken: what came of it is not known here.

@@ -5,7 +5,7 @@ Calls to the platform run beside the loop, one after the other per slice, and ne
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -17,8 +17,6 @@ from neorion.iris.decide import ScalePlan, after_trouble, autoscale
 from neorion.iris.model import (
     SLICE,
     GroupView,
-    JobId,
-    PendingReason,
     ScaleDelays,
     ScaleFailure,
     ScaleFailureKind,
@@ -30,7 +28,7 @@ from neorion.iris.model import (
 from neorion.iris.model.record import Slice, Worker
 from neorion.iris.model.scale_group import ScaleGroup
 from neorion.iris.ports import Platform, SliceRequest, SliceStatus
-from neorion.keel.base import Error, Instant, NoCapacity, NotFound, QuotaExceeded, Retry
+from neorion.keel.base import Callbacks, Error, Instant, NoCapacity, NotFound, QuotaExceeded, Retry
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -57,15 +55,15 @@ class Autoscaler:
 
     def __init__(
         self,
-        deck: ControllerContext,
+        context: ControllerContext,
         scheduler: Scheduler,
         reports: WorkerReports,
         platform: Platform,
         groups: Sequence[ScaleGroup],
         home: ControllerEndpoint,
     ) -> None:
-        self._deck = deck
-        self._book = deck.book
+        self._context = context
+        self._cluster = context.cluster
         self._scheduler = scheduler
         self._reports = reports
         self._platform = platform
@@ -77,21 +75,13 @@ class Autoscaler:
         self._drained: dict[SliceId, Instant] = {}
         self._troubles: dict[str, ScaleFailure] = {}
         self._effects: asyncio.Queue[Effect] = asyncio.Queue()
-        self._reasons: Mapping[JobId, PendingReason] = {}
-        self.wake: Callable[[], None] = lambda: None
-        # Told after every look at the demand.
-        self.after: Callable[[], None] = lambda: None
-
-    def shapes(self) -> list[WorkerShape]:
-        return [_shape(group) for group in self._groups.values()]
-
-    def reason(self, job: JobId) -> PendingReason | None:
-        return self._reasons.get(job)
+        self.wake: Callbacks[[]] = Callbacks()
+        self.on_pass: Callbacks[[]] = Callbacks()
 
     async def adopt(self) -> None:
         """After a start: what the book and the platform know of each other is brought together."""
         there = {seen.id: seen for seen in await self._platform.list_all_slices()}
-        for piece in list(self._book.slices.values()):
+        for piece in list(self._cluster.slices.values()):
             if piece.id not in there and piece.state is not SliceState.CREATING:
                 # Whether somebody stopped it, or it was lost, nobody was there to see.
                 for worker in self._workers(piece):
@@ -107,7 +97,7 @@ class Autoscaler:
             else:
                 # What happened to it while nobody listened is not told again.
                 self._heed(there[piece.id])
-        for stray in there.keys() - self._book.slices.keys():
+        for stray in there.keys() - self._cluster.slices.keys():
             log.warning("slice without a record", slice=stray)
             self._effects.put_nowait(lambda stray=stray: self._platform.terminate(stray))
 
@@ -129,15 +119,15 @@ class Autoscaler:
                 asyncio.get_running_loop().call_later(pause, self._effects.put_nowait, effect)
 
     async def tick(self) -> None:
-        now = self._deck.clock.now()
+        now = self._context.clock.now()
         self._welcome(now)
         plan = self._scheduler.plan
         demand, promised = (plan.demand, plan.promised) if plan is not None else ((), ())
         decided = autoscale(self._views(), demand, now, promised)
-        self._reasons = decided.reasons
-        self.after()
+        self._context.reasons.scaling = decided.reasons
+        self.on_pass()
         asked = self._carry_out(decided)
-        await self._deck.journal.wait_durable()
+        await self._context.journal.wait_durable()
         for piece in asked:
             self._ask_for(piece)
         if decided.wake_at is not None:
@@ -145,22 +135,22 @@ class Autoscaler:
 
     def _carry_out(self, plan: ScalePlan) -> list[Slice]:
         asked = [self._create(create.group) for create in plan.creates for _ in range(create.slices)]
-        for piece in map(self._book.slices.__getitem__, plan.fails):
+        for piece in map(self._cluster.slices.__getitem__, plan.fails):
             if piece.state is SliceState.READY:
                 self._fail(piece, "a worker of it is gone and did not come back", None)
             else:
                 self._fail(piece, "its workers did not join in time", ScaleFailureKind.FAILED)
         for delete in plan.deletes:
             log.info("slice given back", slice=delete.slice, why=delete.cause)
-            self._deck.meters.scaled(delete.group, f"delete_{delete.cause}")
-            self._give_back(self._move(self._book.slices[delete.slice], SliceState.DELETING))
+            self._context.metrics.scaled(delete.group, f"delete_{delete.cause}")
+            self._give_back(self._move(self._cluster.slices[delete.slice], SliceState.DELETING))
         return asked
 
     def _create(self, group: str) -> Slice:
-        piece = Slice(self._deck.ids.new(SliceId), group, self._deck.clock.now())
-        self._book.put_slice(piece)
+        piece = Slice(self._context.ids.new(SliceId), group, self._context.clock.now())
+        self._cluster.put_slice(piece)
         log.info("slice asked for", slice=piece.id, group=group)
-        self._deck.meters.scaled(group, "create")
+        self._context.metrics.scaled(group, "create")
         return piece
 
     def _ask_for(self, piece: Slice) -> None:
@@ -187,13 +177,13 @@ class Autoscaler:
                 if self._still_wanted(piece):
                     kind = next((kind for family, kind in _TROUBLES if isinstance(error, family)), None)
                     kind = kind or ScaleFailureKind.FAILED
-                    self._fail(self._book.slices[piece.id], error.sentence, kind)
+                    self._fail(self._cluster.slices[piece.id], error.sentence, kind)
             self.wake()
 
         self._effects.put_nowait(ask)
 
     def _still_wanted(self, piece: Slice) -> bool:
-        known = self._book.slices.get(piece.id)
+        known = self._cluster.slices.get(piece.id)
         return known is not None and known.state is SliceState.CREATING
 
     def _give_back(self, piece: Slice) -> None:
@@ -204,14 +194,14 @@ class Autoscaler:
             try:
                 await self._platform.describe(piece.id)
             except NotFound:
-                if (known := self._book.slices.get(piece.id)) is not None:
+                if (known := self._cluster.slices.get(piece.id)) is not None:
                     self._gone(known)
             self.wake()
 
         self._effects.put_nowait(give_back)
 
     def _heed(self, seen: SliceStatus) -> None:
-        piece = self._book.slices.get(seen.id)
+        piece = self._cluster.slices.get(seen.id)
         if piece is None:
             return
         if piece.state is SliceState.DELETING:
@@ -228,9 +218,9 @@ class Autoscaler:
         joined: dict[SliceId, int] = {}
         busy: dict[SliceId, None] = {}
         open_to_work: dict[SliceId, None] = {}
-        for worker in self._book.workers.values():
+        for worker in self._cluster.workers.values():
             joined[worker.slice] = joined.get(worker.slice, 0) + 1
-            if self._book.attempts_on_worker[worker.id]:
+            if self._cluster.attempts_on_worker[worker.id]:
                 busy[worker.slice] = None
             if not worker.draining:
                 open_to_work[worker.slice] = None
@@ -256,7 +246,7 @@ class Autoscaler:
 
     def _wanted(self) -> list[Slice]:
         """Slices of groups that there are; those of others are being given back since the start."""
-        return [piece for piece in self._book.slices.values() if piece.group in self._groups]
+        return [piece for piece in self._cluster.slices.values() if piece.group in self._groups]
 
     def _views(self) -> list[GroupView]:
         slices: dict[str, list[SliceView]] = {name: [] for name in self._groups}
@@ -269,7 +259,7 @@ class Autoscaler:
                 name=group.name,
                 priority=group.priority,
                 min_slices=group.min_slices,
-                shape=_shape(group),
+                shape=worker_shape(group),
                 patience=ScaleDelays(
                     group.scale_up_delay,
                     group.scale_down_delay,
@@ -285,10 +275,10 @@ class Autoscaler:
 
     def _fail(self, piece: Slice, why: str, kind: ScaleFailureKind | None) -> None:
         log.warning("slice failed", slice=piece.id, group=piece.group, why=why)
-        self._deck.meters.scaled(piece.group, f"refused_{kind}" if kind else "lost")
+        self._context.metrics.scaled(piece.group, f"refused_{kind}" if kind else "lost")
         if kind is not None:
             before = self._troubles.get(piece.group)
-            self._troubles[piece.group] = after_trouble(before, kind, self._deck.clock.now())
+            self._troubles[piece.group] = after_trouble(before, kind, self._context.clock.now())
         self._move(replace(piece, message=why), SliceState.FAILED)
 
     def _gone(self, piece: Slice) -> None:
@@ -296,21 +286,22 @@ class Autoscaler:
             self._reports.lose(worker, piece.message)
         for since in (self._idle, self._ready, self._short, self._drained):
             since.pop(piece.id, None)
-        self._book.drop_slice(piece.id)
+        self._cluster.drop_slice(piece.id)
 
     def _workers(self, piece: Slice) -> list[Worker]:
-        return [worker for worker in self._book.workers.values() if worker.slice == piece.id]
+        return [worker for worker in self._cluster.workers.values() if worker.slice == piece.id]
 
     def _move(self, piece: Slice, state: SliceState) -> Slice:
         SLICE.check(piece.id, piece.state, state)
         moved = replace(piece, state=state, since=piece.since)
-        self._book.put_slice(moved)
+        self._cluster.put_slice(moved)
         if state in (SliceState.FAILED, SliceState.DELETING):
             # It goes: what runs there may run on for as long as it can, and nothing more is begun.
             for worker in self._workers(piece):
-                self._book.put_worker(replace(worker, draining=True))
+                self._cluster.put_worker(replace(worker, draining=True))
         return moved
 
 
-def _shape(group: ScaleGroup) -> WorkerShape:
+def worker_shape(group: ScaleGroup) -> WorkerShape:
+    """The workers that a scale group can bring."""
     return WorkerShape(group.shape, dict(group.attributes), group.machines, group.max_slices)

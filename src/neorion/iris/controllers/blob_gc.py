@@ -13,17 +13,17 @@ log = logger(__name__)
 class BlobGarbageCollector:
     """Seen without a job at one tick and at the next, a blob is deleted: its age is at least the time between both."""
 
-    def __init__(self, book: ClusterState, blobs: BlobStore, arrivals: BlobUploads) -> None:
-        self._book = book
+    def __init__(self, cluster: ClusterState, blobs: BlobStore, uploads: BlobUploads) -> None:
+        self._cluster = cluster
         self._blobs = blobs
-        self._arrivals = arrivals
+        self._uploads = uploads
         self._before: set[Digest] = set()
 
     async def tick(self) -> None:
-        self._arrivals.expire()
+        self._uploads.expire()
         known = await self._blobs.known()
         # Read after the rows: a job that came in between is seen with the blobs it names.
-        named = {digest for job in self._book.jobs.values() for digest in digests_of(self._book, job)}
+        named = {digest for job in self._cluster.jobs.values() for digest in digests_of(self._cluster, job)}
         orphans = [digest for digest in known if digest not in named]
         doomed = [digest for digest in orphans if digest in self._before]
         spared = await self._blobs.sweep(doomed) if doomed else []

@@ -1,19 +1,20 @@
-"""What the appliers share: the book, the journal, time and chance, and the bells that others listen to."""
+"""What the controllers share: the cluster's state, the journal, the store, time and chance, and signals."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
 from neorion.iris.controllers.metrics import ControllerMetrics
+from neorion.iris.controllers.pending_reasons import PendingReasons
 from neorion.iris.model import JobId
 from neorion.iris.state import ClusterState, Journal
+from neorion.keel.base import Callbacks
 from neorion.keel.clock import Clock, Ids, Rng, SteadyClock
 from neorion.keel.store import Store
 
 
 class JobSignals:
-    """Tells those who wait for something of a job that it has come. Rung only when that is durable."""
+    """One event for each job that somebody waits for. It is set only after the change is durable."""
 
     def __init__(self) -> None:
         self._listening: dict[JobId, asyncio.Event] = {}
@@ -28,25 +29,28 @@ class JobSignals:
 
 @dataclass(slots=True)
 class ControllerContext:
-    """One controller's shared things. `wake` turns the scheduler's loop; it is set when the loop is made."""
+    """One controller's shared parts. `wake` asks for a tick of the scheduler."""
 
-    book: ClusterState
+    store: Store
     journal: Journal
+    cluster: ClusterState
     clock: Clock
     ids: Ids
     rng: Rng
-    # For its end, and for its first attempts.
+    metrics: ControllerMetrics
+    reasons: PendingReasons
     job_ended: JobSignals = field(default_factory=JobSignals)
     first_attempt_started: JobSignals = field(default_factory=JobSignals)
-    meters: ControllerMetrics = field(default_factory=ControllerMetrics)
-    wake: Callable[[], None] = lambda: None
+    wake: Callbacks[[]] = field(default_factory=Callbacks[[]])
 
     @classmethod
-    def over(
-        cls, store: Store, clock: Clock, ids: Ids, rng: Rng, meters: ControllerMetrics | None = None
+    def for_store(
+        cls, store: Store, clock: Clock, ids: Ids, rng: Rng, metrics: ControllerMetrics | None = None
     ) -> Self:
-        meters = meters or ControllerMetrics()
+        """`metrics` of None measures nothing."""
         journal = Journal(store, clock, rng)
-        journal.committed = meters.committed
-        # Waits are measured by times in records: somebody who sets the machine's clock must not end them.
-        return cls(ClusterState(journal), journal, SteadyClock(clock), ids, rng, meters=meters)
+        cluster = ClusterState(journal)
+        metrics = metrics or ControllerMetrics()
+        # Waits are measured by times in records: setting the machine's clock must not end them.
+        clock = SteadyClock(clock)
+        return cls(store, journal, cluster, clock, ids, rng, metrics, PendingReasons(cluster))

@@ -33,12 +33,12 @@ class Dispatcher:
     """
 
     def __init__(
-        self, deck: ControllerContext, blobs: BlobStore, report_key: Callable[[AttemptId], str]
+        self, context: ControllerContext, blobs: BlobStore, report_key: Callable[[AttemptId], str]
     ) -> None:
         """`report_key` makes the key by which a worker proves its reports about an attempt."""
         self._report_key = report_key
-        self._journal = deck.journal
-        self._book = deck.book
+        self._journal = context.journal
+        self._cluster = context.cluster
         self._blobs = blobs
         self._lines: dict[WorkerId, _WorkerQueue] = {}
 
@@ -62,8 +62,8 @@ class Dispatcher:
     async def orders(self, worker: WorkerId) -> AsyncIterator[pb.OrderBatch]:
         self.close_stream(worker)
         line = self._lines[worker] = _WorkerQueue()
-        for view in self._book.attempts_on_worker[worker].values():
-            attempt = self._book.attempts[view.attempt]
+        for view in self._cluster.attempts_on_worker[worker].values():
+            attempt = self._cluster.attempts[view.attempt]
             if attempt.state is AttemptState.ASSIGNED:
                 line.start[attempt.id] = None
             elif attempt.state is AttemptState.STOPPING:
@@ -82,7 +82,7 @@ class Dispatcher:
                 del self._lines[worker]
 
     async def _batch(self, line: _WorkerQueue) -> pb.OrderBatch:
-        wanted = [self._book.attempts.get(attempt) for attempt in list(line.start)[:BATCH_MAX]]
+        wanted = [self._cluster.attempts.get(attempt) for attempt in list(line.start)[:BATCH_MAX]]
         stops = list(line.stop)
         for attempt in list(line.start)[:BATCH_MAX]:
             del line.start[attempt]
@@ -93,7 +93,7 @@ class Dispatcher:
         return pb.OrderBatch(start=starts, stop=list[str](stops))
 
     async def _start(self, attempt: Attempt) -> pb.Start:
-        job = self._book.jobs[attempt.job]
+        job = self._cluster.jobs[attempt.job]
         spec = job.spec
         chosen = spec.inputs[attempt.index] if spec.inputs else Digest("")
         needed = [spec.entry.function] if isinstance(spec.entry, FunctionCall) else []
@@ -105,7 +105,7 @@ class Dispatcher:
             entry=wire.entry_message(spec.entry),
             input=chosen,
             environment=wire.environment_message(spec.environment),
-            variables=variables_of(self._book, attempt),
+            variables=variables_of(self._cluster, attempt),
             resources=wire.resources_message(spec.resources),
             # A process that has opened its GPUs keeps them: it is shared only by those who have the same.
             pool="/".join((job.id, *map(str, attempt.gpus))) if spec.warm else "",

@@ -10,7 +10,6 @@ from neorion.iris.model.record import Job
 from neorion.iris.model.spec import FunctionCall
 from neorion.iris.state import ClusterState, attempts_of_job
 from neorion.keel.base import Duration
-from neorion.keel.store import Store
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -23,13 +22,16 @@ class JobGarbageCollector:
     """Forgets jobs that ended long ago, and the oldest of those that are too many."""
 
     def __init__(
-        self, deck: ControllerContext, store: Store, blobs: BlobStore, shelf: LogStore, keep_for: Duration
+        self,
+        context: ControllerContext,
+        blobs: BlobStore,
+        log_store: LogStore,
+        keep_for: Duration,
     ) -> None:
-        self._deck = deck
-        self._book = deck.book
-        self._store = store
+        self._context = context
+        self._cluster = context.cluster
         self._blobs = blobs
-        self._shelf = shelf
+        self._log_store = log_store
         self._keep_for = keep_for
         # Blobs named by jobs that are gone.
         self._doomed: dict[Digest, None] = {}
@@ -38,17 +40,19 @@ class JobGarbageCollector:
         for job in self._past():
             await self._forget(job)
         if self._doomed:
-            named = {digest for job in self._book.jobs.values() for digest in digests_of(self._book, job)}
+            named = {
+                digest for job in self._cluster.jobs.values() for digest in digests_of(self._cluster, job)
+            }
             doomed = [digest for digest in self._doomed if digest not in named]
             self._doomed = dict.fromkeys(await self._blobs.sweep(doomed))
 
     def _past(self) -> list[Job]:
         """Those to forget, the oldest first; one of which something still stops is kept until it has."""
-        ended = [(job.ended, job) for job in self._book.jobs.values() if job.ended is not None]
+        ended = [(job.ended, job) for job in self._cluster.jobs.values() if job.ended is not None]
         ended.sort(key=lambda pair: pair[0].ns)
-        limit = self._deck.clock.now() - self._keep_for
+        limit = self._context.clock.now() - self._keep_for
         surplus = len(ended) - KEEP_JOBS
-        busy = {attempt.job for attempt in self._book.attempts.values()}
+        busy = {attempt.job for attempt in self._cluster.attempts.values()}
         return [
             job
             for number, (when, job) in enumerate(ended)
@@ -56,17 +60,17 @@ class JobGarbageCollector:
         ]
 
     async def _forget(self, job: Job) -> None:
-        attempts = await attempts_of_job(self._store, job.id)
-        if job.id not in self._book.jobs:
+        attempts = await attempts_of_job(self._context.store, job.id)
+        if job.id not in self._cluster.jobs:
             return
-        self._doomed.update(dict.fromkeys(digests_of(self._book, job)))
+        self._doomed.update(dict.fromkeys(digests_of(self._cluster, job)))
         self._doomed.update((one.ending.result, None) for one in attempts if one.ending.result)
-        self._book.drop_job(job.id)
-        self._shelf.forget(job.id)
+        self._cluster.drop_job(job.id)
+        self._log_store.forget(job.id)
         log.info("job forgotten", job=job.id, name=job.spec.name)
 
 
-def digests_of(book: ClusterState, job: Job) -> Iterator[Digest]:
+def digests_of(cluster: ClusterState, job: Job) -> Iterator[Digest]:
     """Every blob that a job names."""
     spec = job.spec
     if isinstance(spec.entry, FunctionCall):
@@ -74,6 +78,6 @@ def digests_of(book: ClusterState, job: Job) -> Iterator[Digest]:
     if spec.environment.bundle:
         yield spec.environment.bundle
     yield from spec.inputs
-    for task in book.tasks[job.id]:
+    for task in cluster.tasks[job.id]:
         if task.ending.result:
             yield task.ending.result

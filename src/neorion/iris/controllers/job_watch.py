@@ -1,9 +1,10 @@
 """Who watches which job, and what each has not been told yet."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 
+from neorion.iris.controllers.pending_reasons import PendingReasons
 from neorion.iris.model import JobId, PendingReason
 
 
@@ -31,11 +32,12 @@ class JobWatch:
 
 
 class JobWatchHub:
-    """Everybody who watches. The book tells it what changed; nobody is told anything before it is durable."""
+    """The open watches, by job. A reader waits for the journal before it sends what changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, reasons: PendingReasons) -> None:
+        self._reasons = reasons
         self._of: dict[JobId, dict[JobWatch, None]] = {}
-        self._reasons: dict[JobId, PendingReason | None] = {}
+        self._sent: dict[JobId, PendingReason | None] = {}
 
     @contextmanager
     def watch(self, job: JobId) -> Generator[JobWatch]:
@@ -47,16 +49,16 @@ class JobWatchHub:
             del self._of[job][watcher]
             if not self._of[job]:
                 del self._of[job]
-                self._reasons.pop(job, None)
+                self._sent.pop(job, None)
 
     def notify(self, job: JobId, index: int | None = None) -> None:
         for watcher in self._of.get(job, ()):
             watcher.notify(index)
 
-    def look(self, reason: Callable[[JobId], PendingReason | None]) -> None:
-        """After each pass: jobs that wait for another reason than before have changed too."""
+    def refresh_reasons(self) -> None:
+        """Notifies the readers of jobs that wait for another reason than before."""
         for job in self._of:
-            now = reason(job)
-            if self._reasons.get(job) != now:
-                self._reasons[job] = now
+            now = self._reasons.of(job)
+            if self._sent.get(job) != now:
+                self._sent[job] = now
                 self.notify(job)

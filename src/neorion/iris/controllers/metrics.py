@@ -9,10 +9,7 @@ from neorion.keel.telemetry.metrics import Metrics
 
 
 class ControllerMetrics:
-    """One method for each thing that happens, and `look` for what there is at the moment of a question.
-
-    This one keeps nothing, for a controller that nobody measures.
-    """
+    """One method for each event, and `refresh` for gauges. This one does nothing."""
 
     def passed(self, seconds: float) -> None:
         """A scheduling pass was made."""
@@ -29,8 +26,8 @@ class ControllerMetrics:
     def scaled(self, group: str, decision: str) -> None:
         """Something was decided about a slice."""
 
-    def look(self, book: ClusterState, reasons: Iterable[PendingCode]) -> None:
-        """Somebody asks what there is now."""
+    def refresh(self, cluster: ClusterState, reasons: Iterable[PendingCode]) -> None:
+        """Brings the gauges up to date. It costs time for each waiting job."""
 
 
 class PrometheusControllerMetrics(ControllerMetrics):
@@ -70,9 +67,9 @@ class PrometheusControllerMetrics(ControllerMetrics):
     def scaled(self, group: str, decision: str) -> None:
         self._scaled.labels(group, decision).inc()
 
-    def look(self, book: ClusterState, reasons: Iterable[PendingCode]) -> None:
-        # Every known label is told, also where there is none.
-        queue = book.queue()
+    def refresh(self, cluster: ClusterState, reasons: Iterable[PendingCode]) -> None:
+        # Every known label has a value, also where there is none.
+        queue = cluster.queue()
         for band in PriorityBand:
             self._queue.labels(band.name.lower()).set(queue.get(band, 0))
         codes = Counter(reasons)
@@ -80,11 +77,11 @@ class PrometheusControllerMetrics(ControllerMetrics):
             self._waiting.labels(code.value).set(codes[code])
         workers = Counter(
             "draining" if one.draining and one.state is WorkerState.READY else one.state.value
-            for one in book.workers.values()
+            for one in cluster.workers.values()
         )
         for state in ("draining", *(state.value for state in WorkerState)):
             self._workers.labels(state).set(workers[state])
-        slices = Counter((one.group, one.state) for one in book.slices.values())
+        slices = Counter((one.group, one.state) for one in cluster.slices.values())
         self._groups.update(dict.fromkeys(group for group, _ in slices))
         for group in self._groups:
             for state in SliceState:

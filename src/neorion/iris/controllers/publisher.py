@@ -10,27 +10,31 @@ class TransitionPublisher:
     """A task of its own: a caller that goes away while the disk is slow must not take its news with it."""
 
     def __init__(
-        self, deck: ControllerContext, lives: LifecycleManager, dispatch: Dispatcher, shelf: LogStore
+        self,
+        context: ControllerContext,
+        lifecycle: LifecycleManager,
+        dispatcher: Dispatcher,
+        log_store: LogStore,
     ) -> None:
-        self._deck = deck
-        self._lives = lives
-        self._dispatch = dispatch
-        self._shelf = shelf
+        self._context = context
+        self._lifecycle = lifecycle
+        self._dispatcher = dispatcher
+        self._log_store = log_store
 
     async def run(self) -> None:
         while True:
-            await self._lives.moved.wait()
-            moves = self._lives.take()
-            await self._deck.journal.wait_durable()
+            await self._lifecycle.moved.wait()
+            moves = self._lifecycle.take()
+            await self._context.journal.wait_durable()
             for attempt in moves.starts:
-                self._dispatch.start(attempt)
-                self._deck.first_attempt_started.ring(attempt.job)
+                self._dispatcher.start(attempt)
+                self._context.first_attempt_started.ring(attempt.job)
             for attempt in moves.stops:
-                self._dispatch.stop(attempt)
+                self._dispatcher.stop(attempt)
             for attempt in moves.over:
-                self._shelf.close(attempt.id)
+                self._log_store.close(attempt.id)
             for worker in moves.lost:
-                self._dispatch.close_stream(worker)
+                self._dispatcher.close_stream(worker)
             for job in moves.ended:
-                self._deck.job_ended.ring(job)
-                self._deck.first_attempt_started.ring(job)
+                self._context.job_ended.ring(job)
+                self._context.first_attempt_started.ring(job)

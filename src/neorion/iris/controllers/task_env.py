@@ -6,10 +6,10 @@ from neorion.iris.model.tokens import task_token
 from neorion.iris.state import ClusterState
 
 
-def variables_of(book: ClusterState, attempt: Attempt) -> dict[str, str]:
-    job = book.jobs[attempt.job]
+def variables_of(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
+    job = cluster.jobs[attempt.job]
     spec = job.spec
-    worker = book.workers[attempt.worker]
+    worker = cluster.workers[attempt.worker]
     variables = {
         "IRIS_JOB_ID": job.id,
         "IRIS_JOB_NAME": spec.name,
@@ -31,13 +31,13 @@ def variables_of(book: ClusterState, attempt: Attempt) -> dict[str, str]:
     if attempt.gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, attempt.gpus))
     if spec.placement.gang:
-        variables.update(_ranks(book, attempt))
+        variables.update(_ranks(cluster, attempt))
     return variables
 
 
-def _ranks(book: ClusterState, attempt: Attempt) -> dict[str, str]:
+def _ranks(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
     """Rank, world and meeting point, in the names that torchrun and its like look for."""
-    spec = book.jobs[attempt.job].spec
+    spec = cluster.jobs[attempt.job].spec
     host, _, port = attempt.meet.rpartition(":")
     rank, world = str(attempt.index), str(spec.replicas)
     return {

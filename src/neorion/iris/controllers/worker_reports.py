@@ -10,7 +10,6 @@ from neorion.iris.model import (
     AttemptId,
     AttemptState,
     ExitKind,
-    JobId,
     SliceId,
     SliceState,
     WorkerId,
@@ -32,38 +31,40 @@ class WorkerReports:
     """Keeps the workers' records and turns their reports into moves."""
 
     def __init__(
-        self, deck: ControllerContext, lives: LifecycleManager, blobs: BlobStore, lease: WorkerLeaseTiming
+        self,
+        context: ControllerContext,
+        lifecycle: LifecycleManager,
+        blobs: BlobStore,
+        lease: WorkerLeaseTiming,
     ) -> None:
-        self._deck = deck
-        self._book = deck.book
-        self._lives = lives
+        self._context = context
+        self._cluster = context.cluster
+        self._lifecycle = lifecycle
         self._blobs = blobs
         self.lease = lease
         # Monotonic; a restarted controller has just heard from everybody it remembers.
-        now = deck.clock.monotonic()
-        self._heard: dict[WorkerId, float] = dict.fromkeys(deck.book.workers, now)
+        now = context.clock.monotonic()
+        self._heard: dict[WorkerId, float] = dict.fromkeys(context.cluster.workers, now)
         # For people to look at, and worth no write: the next look is seconds away.
         self._looks: dict[WorkerId, dict[AttemptId, Usage]] = {}
-        # Attempts for whose files their workers have no room; a worker tells them again when it comes back.
-        self._stuck: dict[AttemptId, JobId] = {}
 
     def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
         """The same worker again if it is known and not given up, a new one otherwise."""
-        known = self._book.workers.get(worker_id)
-        self._deck.wake()
+        known = self._cluster.workers.get(worker_id)
+        self._context.wake()
         if known is not None and known.state is not WorkerState.LOST:
             self._hear(known)
-            return self._renew(self._book.workers[known.id], request)
+            return self._renew(self._cluster.workers[known.id], request)
         worker = Worker(
-            id=self._deck.ids.new(WorkerId),
+            id=self._context.ids.new(WorkerId),
             slice=SliceId(request.slice),
             host=request.host,
             total=wire.resources(request.total),
             attributes={**request.attributes, "slice": request.slice},
-            joined=self._deck.clock.now(),
+            joined=self._context.clock.now(),
         )
-        self._book.put_worker(worker)
-        self._heard[worker.id] = self._deck.clock.monotonic()
+        self._cluster.put_worker(worker)
+        self._heard[worker.id] = self._context.clock.monotonic()
         log.info("worker joined", worker=worker.id, slice=worker.slice)
         return worker
 
@@ -77,12 +78,12 @@ class WorkerReports:
             attributes={**request.attributes, "slice": request.slice},
         )
         if now != worker:
-            self._book.put_worker(now)
+            self._cluster.put_worker(now)
         return now
 
     async def take(self, request: pb.ReportRequest) -> list[str]:
         """Applies a report; returns the attempts in it that nobody here knows any more."""
-        worker = self._book.workers.get(WorkerId(request.worker))
+        worker = self._cluster.workers.get(WorkerId(request.worker))
         if worker is None or worker.state is WorkerState.LOST:
             raise NotFound(
                 "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
@@ -101,24 +102,14 @@ class WorkerReports:
             if attempt is None:
                 unknown.append(seen.attempt)
             elif seen.phase == Phase.WAITING:
-                self._wait(attempt)
+                self._context.reasons.record_disk_wait(attempt)
             elif seen.phase == Phase.ENDED:
                 used = replace(attempt, usage=wire.usage(seen.usage))
-                self._lives.end(used, ExitKind(seen.kind), ending)
+                self._lifecycle.end(used, ExitKind(seen.kind), ending)
             else:
                 state = AttemptState.BUILDING if seen.phase == Phase.BUILDING else AttemptState.RUNNING
-                self._lives.update_attempt(attempt, state)
+                self._lifecycle.update_attempt(attempt, state)
         return unknown
-
-    def stuck(self, job: JobId) -> Attempt | None:
-        """An attempt of this job that waits for room on its worker's disk."""
-        found = (self._book.attempts.get(attempt) for attempt, its in self._stuck.items() if its == job)
-        return next((one for one in found if one is not None and one.state is AttemptState.ASSIGNED), None)
-
-    def _wait(self, attempt: Attempt) -> None:
-        self._stuck = {one: job for one, job in self._stuck.items() if one in self._book.attempts}
-        self._stuck[attempt.id] = attempt.job
-        self._book.stirred(attempt.job, attempt.index)
 
     def usage(self, attempt: Attempt) -> Usage:
         """At its worker's last look, or in all if it has ended."""
@@ -126,10 +117,10 @@ class WorkerReports:
             return attempt.usage
         return self._looks.get(attempt.worker, {}).get(attempt.id, attempt.usage)
 
-    def watch(self) -> None:
+    async def tick(self) -> None:
         """Finds the workers that fell silent."""
-        now = self._deck.clock.monotonic()
-        for worker in list(self._book.workers.values()):
+        now = self._context.clock.monotonic()
+        for worker in list(self._cluster.workers.values()):
             quiet = now - self._heard[worker.id]
             if quiet >= self.lease.lost_after.seconds and worker.state is WorkerState.SILENT:
                 self.lose(worker, f"silent for {quiet:.1f} s")
@@ -150,32 +141,32 @@ class WorkerReports:
 
     def _drop(self, worker: Worker, what: str) -> None:
         self._move(worker, WorkerState.LOST)
-        self._lives.lose(worker.id, f"its worker was {what}")
-        self._book.drop_worker(worker.id)
+        self._lifecycle.lose(worker.id, f"its worker was {what}")
+        self._cluster.drop_worker(worker.id)
         del self._heard[worker.id]
         self._looks.pop(worker.id, None)
-        self._deck.wake()
+        self._context.wake()
 
     def _removal_reason(self, worker: Worker) -> str:
         """What was done to it on purpose; nothing of one that was lost."""
-        piece = self._book.slices.get(worker.slice)
+        piece = self._cluster.slices.get(worker.slice)
         if piece is not None and piece.state is SliceState.DELETING and not piece.message:
             return "given back"
         return "revoked" if worker.revoked else ""
 
     def _known(self, worker: Worker, seen: pb.Seen) -> Attempt | None:
-        attempt = self._book.attempts.get(AttemptId(seen.attempt))
+        attempt = self._cluster.attempts.get(AttemptId(seen.attempt))
         return attempt if attempt is not None and attempt.worker == worker.id else None
 
     def _hear(self, worker: Worker) -> None:
-        self._heard[worker.id] = self._deck.clock.monotonic()
+        self._heard[worker.id] = self._context.clock.monotonic()
         if worker.state is WorkerState.SILENT:
             self._move(worker, WorkerState.READY)
-            self._deck.wake()
+            self._context.wake()
 
     def _move(self, worker: Worker, state: WorkerState) -> None:
         WORKER.check(worker.id, worker.state, state)
-        self._book.put_worker(replace(worker, state=state))
+        self._cluster.put_worker(replace(worker, state=state))
 
     async def _ending(self, seen: pb.Seen) -> Outcome:
         if seen.result is None:

@@ -6,7 +6,7 @@ import hmac
 from neorion.iris.model import AttemptId, SliceId, SliceState, WorkerId
 from neorion.iris.ports import RotatableSecret
 from neorion.iris.state import ClusterState
-from neorion.keel.rpc import Authenticator, Principal
+from neorion.keel.rpc import Principal
 
 # Roles beside those of people: who may become a worker, and who is one.
 ROLE_JOIN = "joiner"
@@ -22,21 +22,21 @@ class WorkerTokens:
     have joined and have their own.
     """
 
-    def __init__(self, secret: str, book: ClusterState, by_hand: RotatableSecret | None = None) -> None:
+    def __init__(self, secret: str, cluster: ClusterState, by_hand: RotatableSecret | None = None) -> None:
         self._secret = secret.encode()
-        self._book = book
+        self._cluster = cluster
         self._by_hand = by_hand
 
     def slice_token(self, piece: SliceId) -> str:
         """With it a machine of this slice may join, and do nothing else."""
-        return self._badge("slice", piece)
+        return self._token("slice", piece)
 
     def worker_token(self, worker: WorkerId) -> str:
-        return self._badge("worker", worker)
+        return self._token("worker", worker)
 
     def report_key(self, attempt: AttemptId) -> str:
         """The key that proves a worker's reports about an attempt. It comes with the attempt's order."""
-        return self._badge("report", attempt).rpartition(".")[2]
+        return self._token("report", attempt).rpartition(".")[2]
 
     def check_report(self, attempt: AttemptId, key: str) -> bool:
         return hmac.compare_digest(self.report_key(attempt).encode(), key.encode("utf-8", "surrogatepass"))
@@ -46,35 +46,24 @@ class WorkerTokens:
         if self._by_hand is not None:
             self._by_hand.renew()
 
-    def owner(self, token: str) -> Principal | None:
+    async def authenticate(self, token: str) -> Principal | None:
         if self._by_hand is not None and hmac.compare_digest(self._by_hand.value.encode(), token.encode()):
             return Principal(MANUAL_JOIN, frozenset({ROLE_JOIN}))
         kind, _, rest = token.partition(".")
         name, _, _ = rest.rpartition(".")
-        if not self._secret or not hmac.compare_digest(self._badge(kind, name).encode(), token.encode()):
+        if not self._secret or not hmac.compare_digest(self._token(kind, name).encode(), token.encode()):
             return None
         match kind:
-            case "worker" if (worker := self._book.workers.get(WorkerId(name))) and not worker.revoked:
+            case "worker" if (worker := self._cluster.workers.get(WorkerId(name))) and not worker.revoked:
                 return Principal(name, frozenset({WORKER}))
-            case "slice" if (piece := self._book.slices.get(SliceId(name))) and not piece.revoked:
+            case "slice" if (piece := self._cluster.slices.get(SliceId(name))) and not piece.revoked:
                 alive = piece.state not in (SliceState.DELETING, SliceState.FAILED)
                 return Principal(name, frozenset({ROLE_JOIN})) if alive else None
             case _:
                 return None
 
-    def _badge(self, kind: str, name: str) -> str:
+    def _token(self, kind: str, name: str) -> str:
         if not self._secret:
             return ""
         proof = hmac.new(self._secret, f"{kind}.{name}".encode("utf-8", "surrogatepass"), hashlib.sha256)
         return f"{kind}.{name}.{proof.hexdigest()}"
-
-
-class ChainedAuthenticator:
-    """Everybody who may call: the accounts, and whoever shows a badge."""
-
-    def __init__(self, badges: WorkerTokens, accounts: Authenticator) -> None:
-        self._badges = badges
-        self._accounts = accounts
-
-    async def authenticate(self, token: str) -> Principal | None:
-        return self._badges.owner(token) or await self._accounts.authenticate(token)

@@ -1,4 +1,4 @@
-"""The controller's doors: what clients, people and workers may ask of it, and who of them may.
+"""Endpoints of the controller for clients, administrators and workers, and the permissions of each caller.
 
-Translates and checks. What follows from a request is `act`'s.
+Translates and checks. What follows from a request belongs to `controllers`.
 """

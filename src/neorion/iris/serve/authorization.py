@@ -55,17 +55,17 @@ def check_is_worker(worker: str) -> None:
         )
 
 
-def joining_worker_id(book: ClusterState, request: pb.JoinRequest) -> WorkerId:
+def joining_worker_id(cluster: ClusterState, request: pb.JoinRequest) -> WorkerId:
     """The worker that joins again, or "" for a new one. Whose machine it is follows from the token, not from what it says."""
     who = caller()
     if WORKER in who.roles:
-        known = book.workers[WorkerId(who.name)]
+        known = cluster.workers[WorkerId(who.name)]
         _check_slice(known.slice, request)
         return known.id
     if ROLE_JOIN in who.roles:
         if who.name != MANUAL_JOIN:
             _check_slice(who.name, request)
-        elif request.slice in book.slices:
+        elif request.slice in cluster.slices:
             raise Denied(
                 "iris.not_by_hand",
                 f"{request.slice[:80]} was made by the platform.",

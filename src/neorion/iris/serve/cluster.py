@@ -1,18 +1,22 @@
 """The service for those who run the cluster."""
 
 from collections import Counter
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from msgspec.structs import replace
 
+from neorion.iris.controllers.audit_log import AuditLog
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.dispatcher import Dispatcher
+from neorion.iris.controllers.worker_tokens import WorkerTokens
 from neorion.iris.model import SliceState, WorkerId, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterService
 from neorion.iris.model.record import AuditEntry, Worker
 from neorion.iris.serve.authorization import check_admin
-from neorion.iris.serve.services import ControllerServices
 from neorion.iris.state import deeds_before
-from neorion.keel.base import Conflict, NotFound, did_you_mean
+from neorion.keel.base import Conflict, Instant, NotFound, did_you_mean
 from neorion.keel.rpc import caller
 from neorion.keel.rpc.paging import page_size
 
@@ -20,25 +24,28 @@ from neorion.keel.rpc.paging import page_size
 PAGE_MAX = 1000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEndpoint(ClusterService):
-    """ClusterService over one controller."""
+    """Serves ClusterService."""
 
-    def __init__(self, desk: ControllerServices) -> None:
-        self._desk = desk
-        self._book = desk.deck.book
+    context: ControllerContext
+    audit_log: AuditLog
+    dispatcher: Dispatcher
+    worker_tokens: WorkerTokens
+    started: Instant
 
     async def status(self, request: pb.StatusRequest, ctx: object) -> pb.StatusResponse:
-        book = self._book
+        cluster = self.context.cluster
         tasks = Counter[str]()
-        for counts in book.counts.values():
+        for counts in cluster.counts.values():
             tasks.update({state.value: count for state, count in counts.items() if count})
         return pb.StatusResponse(
             version=version("neorion"),
-            started_ms=wire.ms(self._desk.started),
-            jobs=dict(Counter(job.state.value for job in book.jobs.values())),
+            started_ms=wire.ms(self.started),
+            jobs=dict(Counter(job.state.value for job in cluster.jobs.values())),
             tasks=dict(tasks),
-            workers=dict(Counter(worker.state.value for worker in book.workers.values())),
-            slices=dict(Counter(piece.state.value for piece in book.slices.values())),
+            workers=dict(Counter(worker.state.value for worker in cluster.workers.values())),
+            slices=dict(Counter(piece.state.value for piece in cluster.slices.values())),
         )
 
     async def workers(self, request: pb.WorkersRequest, ctx: object) -> pb.WorkersResponse:
@@ -51,18 +58,18 @@ class ClusterEndpoint(ClusterService):
                     state=worker.state,
                     draining=worker.draining,
                     total=wire.resources_message(worker.total),
-                    free=wire.resources_message(self._book.free(worker.id)),
+                    free=wire.resources_message(self.context.cluster.free(worker.id)),
                     attributes=worker.attributes,
-                    tasks=len(self._book.attempts_on_worker[worker.id]),
+                    tasks=len(self.context.cluster.attempts_on_worker[worker.id]),
                     joined_ms=wire.ms(worker.joined),
                 )
-                for worker in self._book.workers.values()
+                for worker in self.context.cluster.workers.values()
             ]
         )
 
     async def slices(self, request: pb.SlicesRequest, ctx: object) -> pb.SlicesResponse:
         homes: dict[str, list[str]] = {}
-        for worker in self._book.workers.values():
+        for worker in self.context.cluster.workers.values():
             homes.setdefault(worker.slice, []).append(worker.id)
         return pb.SlicesResponse(
             slices=[
@@ -74,46 +81,46 @@ class ClusterEndpoint(ClusterService):
                     message=piece.message,
                     workers=homes.get(piece.id, []),
                 )
-                for piece in self._book.slices.values()
+                for piece in self.context.cluster.slices.values()
             ]
         )
 
     async def drain(self, request: pb.DrainRequest, ctx: object) -> pb.DrainResponse:
         what = "Undrain" if request.undo else "Drain"
-        async with self._desk.audit.entry(caller().name, what, request.worker) as entry:
+        async with self.audit_log.entry(caller().name, what, request.worker) as entry:
             check_admin()
             worker = self._worker(request.worker)
             if request.undo:
                 self._check_stays(worker)
-            self._book.put_worker(replace(worker, draining=not request.undo))
+            self.context.cluster.put_worker(replace(worker, draining=not request.undo))
             entry.done()
-            self._desk.deck.wake()
-            await self._desk.deck.journal.wait_durable()
+            self.context.wake()
+            await self.context.journal.wait_durable()
         return pb.DrainResponse()
 
     async def revoke(self, request: pb.RevokeRequest, ctx: object) -> pb.RevokeResponse:
         """Its tasks are not tried elsewhere before its lease is over: until then they may run where they are."""
-        async with self._desk.audit.entry(caller().name, "Revoke", request.worker) as entry:
+        async with self.audit_log.entry(caller().name, "Revoke", request.worker) as entry:
             check_admin()
             worker = self._worker(request.worker)
-            self._book.put_worker(replace(worker, revoked=True, draining=True))
-            if (piece := self._book.slices.get(worker.slice)) is not None:
-                self._book.put_slice(replace(piece, revoked=True))
+            self.context.cluster.put_worker(replace(worker, revoked=True, draining=True))
+            if (piece := self.context.cluster.slices.get(worker.slice)) is not None:
+                self.context.cluster.put_slice(replace(piece, revoked=True))
             else:
                 # It could come back under another name with the token it was started with.
-                self._desk.badges.rotate_manual_token()
+                self.worker_tokens.rotate_manual_token()
             entry.done()
-            await self._desk.deck.journal.wait_durable()
-            self._desk.dispatch.close_stream(worker.id)
+            await self.context.journal.wait_durable()
+            self.dispatcher.close_stream(worker.id)
         return pb.RevokeResponse()
 
     async def audit(self, request: pb.AuditRequest, ctx: object) -> pb.AuditResponse:
         check_admin()
         limit = page_size(request.limit, PAGE_MAX)
-        number = request.before or self._desk.audit.last + 1
+        number = request.before or self.audit_log.last + 1
         entries: list[pb.AuditEntry] = []
         while number > 1 and len(entries) < limit:
-            page = await deeds_before(self._desk.store, number, PAGE_MAX)
+            page = await deeds_before(self.context.store, number, PAGE_MAX)
             if not page:
                 break
             number = page[-1].number
@@ -122,7 +129,7 @@ class ClusterEndpoint(ClusterService):
 
     def _check_stays(self, worker: Worker) -> None:
         """Whoever goes takes no more work, whatever anybody wishes: it would be lost."""
-        piece = self._book.slices.get(worker.slice)
+        piece = self.context.cluster.slices.get(worker.slice)
         if worker.revoked or (piece is not None and piece.state in (SliceState.FAILED, SliceState.DELETING)):
             why = "was revoked" if worker.revoked else "goes with its slice"
             raise Conflict(
@@ -132,12 +139,12 @@ class ClusterEndpoint(ClusterService):
             )
 
     def _worker(self, name: str) -> Worker:
-        worker = self._book.workers.get(WorkerId(name))
+        worker = self.context.cluster.workers.get(WorkerId(name))
         if worker is None:
             raise NotFound(
                 "iris.no_worker",
                 f"There is no worker {name[:80]}.",
-                hint=did_you_mean(name, self._book.workers) or "see them with: iris worker list",
+                hint=did_you_mean(name, self.context.cluster.workers) or "see them with: iris worker list",
             )
         return worker
 

@@ -2,11 +2,18 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 
 import anyio
 
-from neorion.iris.controllers.admission import check_admission, get_job, submit
-from neorion.iris.controllers.audit_log import AuditScope
+from neorion.iris.controllers.admission import Admission, get_job
+from neorion.iris.controllers.audit_log import AuditLog, AuditScope
+from neorion.iris.controllers.blob_store import BlobStore
+from neorion.iris.controllers.blob_upload import BlobUploads
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.job_watch import JobWatchHub
+from neorion.iris.controllers.lifecycle import LifecycleManager
+from neorion.iris.controllers.log_store import LogStore
 from neorion.iris.model import Digest, JobId, JobName, JobState, TaskReason, wire
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import JobService
@@ -14,8 +21,7 @@ from neorion.iris.model.inherit import inherit
 from neorion.iris.model.record import Attempt, Job, Task
 from neorion.iris.model.spec import Command
 from neorion.iris.serve.authorization import check_own_name, check_owner, check_reader
-from neorion.iris.serve.messages import attempt_message, job_message, task_message
-from neorion.iris.serve.services import ControllerServices
+from neorion.iris.serve.messages import JobMessages
 from neorion.iris.serve.task_auth import check_in_subtree, check_is_child, current_task
 from neorion.iris.state import attempts_of
 from neorion.keel.base import Duration, Invalid, NotFound, Retry
@@ -31,18 +37,25 @@ PART_BYTES_MAX = 4 * 1024 * 1024
 _STORE_AGAIN = Duration.of(seconds=1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobEndpoint(JobService):
-    """JobService over one controller."""
+    """Serves JobService."""
 
-    def __init__(self, desk: ControllerServices) -> None:
-        self._desk = desk
-        self._book = desk.deck.book
+    context: ControllerContext
+    audit_log: AuditLog
+    admission: Admission
+    lifecycle: LifecycleManager
+    blobs: BlobStore
+    uploads: BlobUploads
+    log_store: LogStore
+    watches: JobWatchHub
+    messages: JobMessages
 
     async def submit(self, request: pb.SubmitRequest, ctx: object) -> pb.SubmitResponse:
         message = request.spec
         if message is None:
             raise Invalid("iris.spec", "The submission has no job in it.", hint="fill in its spec")
-        async with self._desk.audit.entry(caller().name, "Submit", message.name) as entry:
+        async with self.audit_log.entry(caller().name, "Submit", message.name) as entry:
             return await self._submit(request, message, entry)
 
     async def _submit(
@@ -55,10 +68,10 @@ class JobEndpoint(JobService):
         spec = wire.spec(message, JobName(message.name))
         check_own_name(spec.name)
         check_is_child(spec.name)
-        self._desk.check_feasible(spec)
+        self.admission.check_feasible(spec)
         owner = task.attempt if task else None
         if request.dry_run:
-            check_admission(self._desk.deck, spec, request.key, content, owner)
+            self.admission.check(spec, request.key, content, owner)
             # Its blobs are sent when it is meant.
             entry.drop()
             return pb.SubmitResponse(name=spec.name)
@@ -67,15 +80,15 @@ class JobEndpoint(JobService):
             needed.append(spec.environment.bundle)
         sent = {blob.digest for blob in request.blobs}
         for digest in needed:
-            if digest not in sent and not await self._desk.blobs.has(digest):
+            if digest not in sent and not await self.blobs.has(digest):
                 raise Invalid(
                     "iris.blob_missing", f"The blob {digest} was not sent.", hint="send it first, or along"
                 )
         for blob in request.blobs:
-            await self._desk.blobs.put(wire.digest(blob.digest), blob.body)
-        job, existed = submit(self._desk.deck, spec, request.key, content, owner)
+            await self.blobs.put(wire.digest(blob.digest), blob.body)
+        job, existed = self.admission.submit(spec, request.key, content, owner)
         entry.done()
-        await self._desk.deck.journal.wait_durable()
+        await self.context.journal.wait_durable()
         return pb.SubmitResponse(id=job.id, name=job.spec.name, existed=existed)
 
     async def wait(self, request: pb.WaitRequest, ctx: object) -> pb.WaitResponse:
@@ -83,11 +96,11 @@ class JobEndpoint(JobService):
         check_reader(job.spec.name)
         if not job.state.ended:
             with anyio.move_on_after(max(0, request.timeout_ms) / 1000):
-                await self._desk.deck.job_ended.listen(job.id).wait()
-        job = get_job(self._desk.deck, job.id)
-        tasks = list(self._book.tasks[job.id]) if job.state.ended else []
+                await self.context.job_ended.listen(job.id).wait()
+        job = get_job(self.context.cluster, job.id)
+        tasks = list(self.context.cluster.tasks[job.id]) if job.state.ended else []
         answer = pb.WaitResponse(
-            job=job_message(self._desk, job), tasks=[task_message(self._desk, task) for task in tasks]
+            job=self.messages.job(job), tasks=[self.messages.task(task) for task in tasks]
         )
         # All that the answer says is in the store before it is sent, and it says nothing newer.
         await self._check_saved(job)
@@ -95,13 +108,13 @@ class JobEndpoint(JobService):
         for task in tasks:
             if task.ending.result and task.ending.result_bytes <= room:
                 room -= task.ending.result_bytes
-                body = await self._desk.blobs.get(task.ending.result)
+                body = await self.blobs.get(task.ending.result)
                 answer.results.append(pb.Blob(digest=task.ending.result, body=body))
         return answer
 
     async def get(self, request: pb.GetRequest, ctx: object) -> pb.Job:
         job = self._find(request.job)
-        answer = job_message(self._desk, job)
+        answer = self.messages.job(job)
         await self._hide_unsaved_ends([answer])
         return answer
 
@@ -111,7 +124,7 @@ class JobEndpoint(JobService):
         within = f"{task.job}/" if task is not None else ""
         # Ids sort by birth: the newest first, and a page goes on below the last id of the page before. Those of one
         # millisecond are in the order of their ids, not of their arrival.
-        jobs = self._book.jobs
+        jobs = self.context.cluster.jobs
         found = [
             job
             for job in map(jobs.__getitem__, sorted(jobs, reverse=True))
@@ -121,7 +134,7 @@ class JobEndpoint(JobService):
             and job.spec.name.startswith(within)
         ][: limit + 1]
         more = found[limit - 1].id if len(found) > limit else ""
-        answer = pb.ListResponse(jobs=[job_message(self._desk, job) for job in found[:limit]], next=more)
+        answer = pb.ListResponse(jobs=[self.messages.job(job) for job in found[:limit]], next=more)
         await self._hide_unsaved_ends(answer.jobs)
         return answer
 
@@ -129,11 +142,11 @@ class JobEndpoint(JobService):
         job = self._find(request.job)
         wanted = [
             task
-            for task in self._book.tasks[job.id][max(0, request.after) :]
+            for task in self.context.cluster.tasks[job.id][max(0, request.after) :]
             if not request.states or task.state in request.states
         ]
         page = wanted[: page_size(request.limit, PAGE_MAX)]
-        answer = pb.TasksResponse(tasks=[task_message(self._desk, task) for task in page])
+        answer = pb.TasksResponse(tasks=[self.messages.task(task) for task in page])
         await self._check_saved(job)
         return answer
 
@@ -142,25 +155,25 @@ class JobEndpoint(JobService):
         self._task(job, request.task)
         # Ended ones are in the store alone, and it has all of them once it has caught up.
         await self._check_saved(job)
-        found = await attempts_of(self._desk.store, job.id, request.task)
-        return pb.AttemptsResponse(attempts=[attempt_message(self._desk, job, attempt) for attempt in found])
+        found = await attempts_of(self.context.store, job.id, request.task)
+        return pb.AttemptsResponse(attempts=[self.messages.attempt(job, attempt) for attempt in found])
 
     async def cancel(self, request: pb.CancelRequest, ctx: object) -> pb.CancelResponse:
-        async with self._desk.audit.entry(caller().name, "Cancel", request.job) as entry:
+        async with self.audit_log.entry(caller().name, "Cancel", request.job) as entry:
             job = self._find(request.job)
             entry.about(job.spec.name)
             check_owner(job.spec.name)
             if request.dry_run:
                 entry.drop()
                 return pb.CancelResponse(jobs=[] if job.state.ended else [job.spec.name])
-            cancelled = self._desk.lives.cancel(job.id, TaskReason.CANCELLED)
+            cancelled = self.lifecycle.cancel(job.id, TaskReason.CANCELLED)
             entry.done()
-            await self._desk.deck.journal.wait_durable()
-        return pb.CancelResponse(jobs=[self._book.jobs[one].spec.name for one in cancelled])
+            await self.context.journal.wait_durable()
+        return pb.CancelResponse(jobs=[self.context.cluster.jobs[one].spec.name for one in cancelled])
 
     async def watch(self, request: pb.WatchRequest, ctx: object) -> AsyncIterator[pb.JobChange]:
         job = self._find(request.job)
-        with self._desk.watchers.watch(job.id) as watcher:
+        with self.watches.watch(job.id) as watcher:
             tasks, caught_up = list(range(job.spec.replicas)), False
             while True:
                 # Only so many at once: a message has a limit. The rest of them follows, as they are by then.
@@ -170,7 +183,7 @@ class JobEndpoint(JobService):
                 change.caught_up = caught_up
                 over = not tasks and change.job is not None and change.job.ended_ms > 0
                 # What is told is in the store before it is told.
-                await self._desk.deck.journal.wait_durable()
+                await self.context.journal.wait_durable()
                 yield change
                 if over:
                     return
@@ -179,43 +192,43 @@ class JobEndpoint(JobService):
                     tasks = watcher.take()
 
     def _change(self, job_id: JobId, tasks: Sequence[int]) -> pb.JobChange:
-        job = get_job(self._desk.deck, job_id)
-        known = self._book.tasks[job.id]
+        job = get_job(self.context.cluster, job_id)
+        known = self.context.cluster.tasks[job.id]
         return pb.JobChange(
-            job=job_message(self._desk, job),
-            tasks=[task_message(self._desk, known[index]) for index in tasks],
+            job=self.messages.job(job),
+            tasks=[self.messages.task(known[index]) for index in tasks],
         )
 
     async def logs(self, request: pb.LogsRequest, ctx: object) -> AsyncIterator[pb.LogChunk]:
         job = self._find(request.job)
         check_reader(job.spec.name)
         while request.follow and self._has_no_attempt(job, request.task):
-            await self._desk.deck.first_attempt_started.listen(job.id).wait()
+            await self.context.first_attempt_started.listen(job.id).wait()
         attempt = await self._attempt(job, request)
-        live = attempt.id in self._book.attempts
+        live = attempt.id in self.context.cluster.attempts
         start = max(0, request.offset)
         if request.tail_lines > 0:
-            start = max(start, await self._desk.shelf.line_start(job.id, attempt.id, request.tail_lines))
-        async for offset, text in self._desk.shelf.read(
+            start = max(start, await self.log_store.line_start(job.id, attempt.id, request.tail_lines))
+        async for offset, text in self.log_store.read(
             job.id, attempt.id, start, follow=request.follow and live
         ):
             yield pb.LogChunk(offset=offset, text=text, attempt=attempt.id)
 
     async def get_blob(self, request: pb.GetBlobRequest, ctx: object) -> pb.BlobPart:
         digest = wire.digest(request.digest)
-        body, size = await self._desk.blobs.part(digest, max(0, request.offset), PART_BYTES_MAX)
+        body, size = await self.blobs.part(digest, max(0, request.offset), PART_BYTES_MAX)
         return pb.BlobPart(body=body, size=size)
 
     async def put_blob(self, request: pb.PutBlobRequest, ctx: object) -> pb.PutBlobResponse:
         digest = wire.digest(request.digest)
-        await self._desk.arrivals.take(caller().name, digest, request.offset, request.body, last=request.last)
+        await self.uploads.take(caller().name, digest, request.offset, request.body, last=request.last)
         if request.last:
-            await self._desk.deck.journal.wait_durable()
+            await self.context.journal.wait_durable()
         return pb.PutBlobResponse()
 
     def _find(self, text: str) -> Job:
         """By id or by name, if whoever asks may know of it."""
-        job = get_job(self._desk.deck, text)
+        job = get_job(self.context.cluster, text)
         check_in_subtree(job.spec.name)
         return job
 
@@ -225,7 +238,7 @@ class JobEndpoint(JobService):
         While the store takes no changes, jobs can be read, and an end that it does not know is not shown yet: after a crash
         it would not have happened.
         """
-        journal = self._desk.deck.journal
+        journal = self.context.journal
         if not await journal.wait_readable():
             return
         unsaved = journal.unsaved_jobs()
@@ -235,7 +248,7 @@ class JobEndpoint(JobService):
 
     async def _check_saved(self, job: Job) -> None:
         """Waits as above. What is told of single tasks has no earlier form to show, so it is refused with the reason."""
-        journal = self._desk.deck.journal
+        journal = self.context.journal
         if (trouble := await journal.wait_readable()) and job.id in journal.unsaved_jobs():
             raise Retry(
                 "iris.store_full",
@@ -245,11 +258,11 @@ class JobEndpoint(JobService):
             )
 
     def _has_no_attempt(self, job: Job, index: int) -> bool:
-        tasks = self._book.tasks.get(job.id, [])
+        tasks = self.context.cluster.tasks.get(job.id, [])
         return 0 <= index < len(tasks) and not tasks[index].tries and not tasks[index].state.ended
 
     def _task(self, job: Job, index: int) -> Task:
-        tasks = self._book.tasks[job.id]
+        tasks = self.context.cluster.tasks[job.id]
         if not 0 <= index < len(tasks):
             raise NotFound(
                 "iris.no_task",
@@ -259,10 +272,10 @@ class JobEndpoint(JobService):
         return tasks[index]
 
     async def _attempt(self, job: Job, request: pb.LogsRequest) -> Attempt:
-        live = self._book.attempts.get(self._task(job, request.task).attempt)
+        live = self.context.cluster.attempts.get(self._task(job, request.task).attempt)
         if live is not None and request.attempt in (0, live.number):
             return live
-        past = await attempts_of(self._desk.store, job.id, request.task)
+        past = await attempts_of(self.context.store, job.id, request.task)
         chosen = [one for one in past if request.attempt in (0, one.number)]
         if not chosen:
             tried = "has no such try" if past or live else "has not been tried"

@@ -1,12 +1,18 @@
 """The service for workers."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
+from neorion.iris.controllers.audit_log import AuditLog
+from neorion.iris.controllers.context import ControllerContext
+from neorion.iris.controllers.dispatcher import Dispatcher
+from neorion.iris.controllers.log_store import LogStore
+from neorion.iris.controllers.worker_reports import WorkerReports
+from neorion.iris.controllers.worker_tokens import WorkerTokens
 from neorion.iris.model import AttemptId, AttemptState, WorkerId
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import WorkerService
 from neorion.iris.serve.authorization import check_is_worker, joining_worker_id
-from neorion.iris.serve.services import ControllerServices
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.rpc import caller
 from neorion.keel.telemetry import logger
@@ -17,45 +23,50 @@ log = logger(__name__)
 CHUNKS_MAX = 256
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEndpoint(WorkerService):
-    """WorkerService over one controller."""
+    """Serves WorkerService."""
 
-    def __init__(self, desk: ControllerServices) -> None:
-        self._desk = desk
-        self._book = desk.deck.book
+    context: ControllerContext
+    audit_log: AuditLog
+    reports: WorkerReports
+    dispatcher: Dispatcher
+    log_store: LogStore
+    worker_tokens: WorkerTokens
 
     async def join(self, request: pb.JoinRequest, ctx: object) -> pb.JoinResponse:
-        async with self._desk.audit.entry(caller().name, "Join", request.host) as entry:
-            known = joining_worker_id(self._book, request)
-            worker = self._desk.reports.join(request, known)
+        async with self.audit_log.entry(caller().name, "Join", request.host) as entry:
+            known = joining_worker_id(self.context.cluster, request)
+            worker = self.reports.join(request, known)
             if worker.id == known:
                 # It was connected before: nothing has changed.
                 entry.drop()
             entry.done()
         begun = [
             view.attempt
-            for view in self._book.attempts_on_worker[worker.id].values()
-            if self._book.attempts[view.attempt].state in (AttemptState.BUILDING, AttemptState.RUNNING)
+            for view in self.context.cluster.attempts_on_worker[worker.id].values()
+            if self.context.cluster.attempts[view.attempt].state
+            in (AttemptState.BUILDING, AttemptState.RUNNING)
         ]
         if worker.id != known:
-            await self._desk.deck.journal.wait_durable()
-        lease = self._desk.reports.lease
+            await self.context.journal.wait_durable()
+        lease = self.reports.lease
         return pb.JoinResponse(
             worker=worker.id,
             renew_every_ms=round(lease.renew_every.ms),
             lease_ms=round(lease.lasts.ms),
-            token=self._desk.badges.worker_token(worker.id),
+            token=self.worker_tokens.worker_token(worker.id),
             begun=list[str](begun),
         )
 
     async def orders(self, request: pb.OrdersRequest, ctx: object) -> AsyncIterator[pb.OrderBatch]:
         check_is_worker(request.worker)
         worker = WorkerId(request.worker)
-        if worker not in self._book.workers:
+        if worker not in self.context.cluster.workers:
             raise NotFound(
                 "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
             )
-        async for batch in self._desk.dispatch.orders(worker):
+        async for batch in self.dispatcher.orders(worker):
             yield batch
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
@@ -69,10 +80,10 @@ class WorkerEndpoint(WorkerService):
                 # The last of it: it is too late to send what this side may have lost.
                 seen.log.gap = True
                 self._keep(request.worker, seen.log)
-        unknown = await self._desk.reports.take(request)
+        unknown = await self.reports.take(request)
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
-            await self._desk.deck.journal.wait_durable()
+            await self.context.journal.wait_durable()
         return pb.ReportResponse(forget=[*unknown, *unproven])
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
@@ -88,7 +99,7 @@ class WorkerEndpoint(WorkerService):
 
     def _proven(self, worker: str, said: pb.Seen | pb.LogChunk) -> bool:
         """Checks the key of the attempt. A task that finds its worker's token does not have it."""
-        proven = self._desk.badges.check_report(AttemptId(said.attempt), said.report_key)
+        proven = self.worker_tokens.check_report(AttemptId(said.attempt), said.report_key)
         if not proven:
             log.warning(
                 "refused a report without the attempt's key", worker=worker, attempt=said.attempt[:80]
@@ -96,8 +107,8 @@ class WorkerEndpoint(WorkerService):
         return proven
 
     def _keep(self, worker: str, chunk: pb.LogChunk) -> int:
-        attempt = self._book.attempts.get(AttemptId(chunk.attempt))
+        attempt = self.context.cluster.attempts.get(AttemptId(chunk.attempt))
         if attempt is None or attempt.worker != worker or not self._proven(worker, chunk):
             # Nobody will read it: the worker may forget it.
             return chunk.offset + len(chunk.text)
-        return self._desk.shelf.append(attempt.job, attempt.id, chunk.offset, chunk.text, gap=chunk.gap)
+        return self.log_store.append(attempt.job, attempt.id, chunk.offset, chunk.text, gap=chunk.gap)

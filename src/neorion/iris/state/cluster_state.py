@@ -1,6 +1,6 @@
 """Everything the controller knows, in memory, with the indexes that its rules and answers need."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from neorion.iris.model import (
@@ -24,6 +24,7 @@ from neorion.iris.model import (
 )
 from neorion.iris.model.record import Attempt, Job, Slice, Task, Worker
 from neorion.iris.state.journal import Journal
+from neorion.keel.base import Callbacks
 
 _NOTHING = Resources()
 # An attribute by which a job can be told from which workers to stay away; people's own have no spaces.
@@ -52,8 +53,8 @@ class ClusterState:
         self.child_jobs: dict[AttemptId, dict[JobId, None]] = {}
         self.counts: dict[JobId, dict[TaskState, int]] = {}
         self.attempts_on_worker: dict[WorkerId, dict[AttemptId, RunningView]] = {}
-        # Told of every change of a job, and of a task of it by its index.
-        self.stirred: Callable[[JobId, int | None], None] = lambda _job, _index: None
+        # Called at every change of a job; with an index where one of its tasks changed.
+        self.on_change: Callbacks[[JobId, int | None]] = Callbacks()
         self._waiting: dict[JobId, dict[int, None]] = {}
         # Workers that had no room for a job's files, as its ended attempts say.
         self._shunned: dict[JobId, dict[WorkerId, None]] = {}
@@ -65,17 +66,17 @@ class ClusterState:
     def put_job(self, job: Job) -> None:
         self._journal.note("job", job.id, job)
         self.index_job(job)
-        self.stirred(job.id, None)
+        self.on_change(job.id, None)
 
     def put_task(self, task: Task) -> None:
         self._journal.note("task", f"{task.job}/{task.index:08d}", task)
         self.index_task(task)
-        self.stirred(task.job, task.index)
+        self.on_change(task.job, task.index)
 
     def put_attempt(self, attempt: Attempt) -> None:
         self._journal.note("attempt", f"{attempt.job}/{attempt.index:08d}/{attempt.number:06d}", attempt)
         self.index_attempt(attempt)
-        self.stirred(attempt.job, attempt.index)
+        self.on_change(attempt.job, attempt.index)
 
     def put_worker(self, worker: Worker) -> None:
         self._journal.note("worker", worker.id, worker)
@@ -89,7 +90,7 @@ class ClusterState:
 
     def drop_job(self, job: JobId) -> None:
         record = self.jobs.pop(job)
-        self.stirred(job, None)
+        self.on_change(job, None)
         self._journal.note("job", job, None)
         self._journal.erase(job)
         del self.tasks[job], self.counts[job]

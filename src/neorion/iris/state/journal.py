@@ -1,10 +1,10 @@
 """From memory to the store: changes are noted at once and made durable together."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from neorion.iris.model import JobId
 from neorion.iris.state.codec import Record, encode
+from neorion.keel.base import Callbacks
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.store import Store, Tx, WriteBehind
 
@@ -42,8 +42,8 @@ class Journal(WriteBehind[_Batch]):
 
     def __init__(self, store: Store, clock: Clock, rng: Rng) -> None:
         super().__init__(store, clock, rng, _Batch)
-        # Told how long each commit took.
-        self.committed: Callable[[float], None] = lambda _seconds: None
+        # Called with the duration of each commit, in seconds.
+        self.on_commit: Callbacks[[float]] = Callbacks()
         # The batch on its way to the store.
         self._writing = _Batch()
 
@@ -72,7 +72,7 @@ class Journal(WriteBehind[_Batch]):
         self._writing = batch
         await super()._commit(batch)
         self._writing = _Batch()
-        self.committed(self._clock.monotonic() - began)
+        self.on_commit(self._clock.monotonic() - began)
 
 
 _PUT = {

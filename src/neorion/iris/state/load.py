@@ -12,21 +12,21 @@ from neorion.keel.store import Store
 PAGE_ROWS = 5_000
 
 
-async def load(store: Store, book: ClusterState) -> None:
+async def load(store: Store, cluster: ClusterState) -> None:
     async for job in _all(store, "job", Job):
-        book.index_job(job)
+        cluster.index_job(job)
     async for worker in _all(store, "worker", Worker):
-        book.index_worker(worker)
+        cluster.index_worker(worker)
     async for piece in _all(store, "slice", Slice):
-        book.slices[piece.id] = piece
+        cluster.slices[piece.id] = piece
     # Rows come in the order of their keys, so a job's tasks come in the order of their indexes.
     async for task in _all(store, "task", Task):
-        book.index_task(task)
+        cluster.index_task(task)
     async for attempt in _all(store, "attempt", Attempt):
         if not attempt.state.ended:
-            book.index_attempt(attempt)
-        elif attempt.ending.cause is TaskReason.NO_ROOM and not book.jobs[attempt.job].state.ended:
-            book.avoid_worker(attempt.job, attempt.worker)
+            cluster.index_attempt(attempt)
+        elif attempt.ending.cause is TaskReason.NO_ROOM and not cluster.jobs[attempt.job].state.ended:
+            cluster.avoid_worker(attempt.job, attempt.worker)
 
 
 async def attempts_of(store: Store, job: str, index: int) -> list[Attempt]:

@@ -5,6 +5,7 @@ Pure: nothing here may reach a clock, chance, a file, a socket or a log. Finding
 
 from typing import TYPE_CHECKING
 
+from neorion.keel.base.callbacks import Callbacks
 from neorion.keel.base.errors import (
     FAMILIES,
     Conflict,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FAMILIES",
     "NAME_MAX",
+    "Callbacks",
     "Conflict",
     "Deadline",
     "Denied",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         KNOWN,
         AnonymousFallback,
         Authenticator,
+        ChainedAuthenticator,
         Principal,
         TokenAuthenticator,
     )
@@ -35,6 +36,7 @@ __all__ = [
     "AnonymousFallback",
     "AsgiApp",
     "Authenticator",
+    "ChainedAuthenticator",
     "Channel",
     "ClientTls",
     "Handler",
@@ -63,7 +65,15 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "auth": ("ANYONE", "KNOWN", "Authenticator", "AnonymousFallback", "Principal", "TokenAuthenticator"),
+        "auth": (
+            "ANYONE",
+            "KNOWN",
+            "Authenticator",
+            "AnonymousFallback",
+            "ChainedAuthenticator",
+            "Principal",
+            "TokenAuthenticator",
+        ),
         "app": ("AsgiApp",),
         "client": ("Channel", "connect", "http_transport"),
         "call_context": ("caller", "remaining"),

@@ -51,6 +51,21 @@ class TokenAuthenticator:
         return principal if hmac.compare_digest(digest, presented) else None
 
 
+class ChainedAuthenticator:
+    """Several authenticators. The first that knows a token decides."""
+
+    __slots__ = ("_authenticators",)
+
+    def __init__(self, *authenticators: Authenticator) -> None:
+        self._authenticators = authenticators
+
+    async def authenticate(self, token: str) -> Principal | None:
+        for authenticator in self._authenticators:
+            if (principal := await authenticator.authenticate(token)) is not None:
+                return principal
+        return None
+
+
 class AnonymousFallback:
     """Lets in whoever shows no token, as `guest`, on this machine alone; who shows one is who owns it."""
 
