@@ -131,7 +131,7 @@ def _by_key(
 def _check_exists(root: Path, key: Key, test: str) -> None:
     path, _, function = test.partition("::")
     file = root / path
-    if not file.is_file() or function not in {one.name for one in _functions(ast.parse(file.read_text()))}:
+    if not file.is_file() or function not in _all_names(ast.parse(file.read_text())):
         raise BrokenList(f"{key}: test {test} does not exist")
 
 
@@ -149,6 +149,11 @@ def _marked(root: Path, marker: str) -> dict[Key, tuple[str, ...]]:
             for key in dict.fromkeys([*whole, *own]):
                 found[key].append(f"{path.relative_to(root).as_posix()}::{function.name}")
     return {key: tuple(tests) for key, tests in found.items()}
+
+
+def _all_names(tree: ast.Module) -> set[str]:
+    """The functions of a file, with the methods of the contracts that it holds."""
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from neorion.conformance.adapters.kinds import DEPLOYMENT, NODE, POD, SERVICE
+from neorion.conformance.decide.exposition import Exposition
 from neorion.conformance.model import Verdict, builtin_profile
 from neorion.conformance.model.profile import DriverVersion
 from neorion.drydock.binaries import ready
-from neorion.drydock.cluster import Cluster
 from neorion.drydock.images import BUSYBOX
 from neorion.keel.kube import Kind, MergePatch
 from neorion.keel.kube.client import Client
@@ -155,7 +155,7 @@ METRICS = {
 }  # fmt: skip
 
 
-async def test_metrics_of_devices(checker: Checker, client: Client, platform: Cluster):
+async def test_metrics_of_devices(checker: Checker, client: Client):
     async with exporter(client):
         await conclude_as(checker, "accelerator_metrics", METRICS)
 
@@ -163,7 +163,10 @@ async def test_metrics_of_devices(checker: Checker, client: Client, platform: Cl
 async def test_a_copy_that_lacks_nothing_is_not_a_control(
     checker: Checker, client: Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("neorion.conformance.decide.exposition.without_one", lambda exposition, _: exposition)
+    def unchanged(exposition: Exposition, _device: str) -> Exposition:
+        return exposition
+
+    monkeypatch.setattr("neorion.conformance.decide.exposition.without_one", unchanged)
     async with exporter(client):
         row = (SOUND, Verdict.INCONCLUSIVE, "without one device")
         await conclude_as(checker, "accelerator_metrics", {"whole": row})
@@ -172,7 +175,7 @@ async def test_a_copy_that_lacks_nothing_is_not_a_control(
 @asynccontextmanager
 async def advertised(client: Client) -> AsyncGenerator[None]:
     """The node's label says which driver it has, as an operator would write it."""
-    node = await client.get(NODE.raw, NODE_NAME)
+    node: Json = await client.get(NODE.raw, NODE_NAME)
     release = node["status"]["nodeInfo"]["kernelVersion"]
     for value in (release, None):
         await client.patch(NODE.raw, NODE_NAME, MergePatch({"metadata": {"labels": {DRIVER.label: value}}}))

@@ -179,7 +179,7 @@ async def test_who_does_not_listen_is_tried_again_later_and_no_secret_is_told(ot
 async def test_of_several_schedulers_all_are_told_and_all_must_agree(other: Other):
     async with scheduler(other) as first, scheduler(other, drain_status_url="") as second:
         both: Scheduler = FanoutScheduler([first, second])
-        verbs: list[Callable[[], Awaitable[None]]] = [
+        verbs: list[Callable[[], Awaitable[object]]] = [
             lambda: both.cordon(NODE, "x"),
             lambda: both.uncordon(NODE),
         ]
