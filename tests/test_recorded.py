@@ -16,7 +16,7 @@ from neorion.drydock.host.undo_log import HostChange
 from neorion.iris.adapters.platforms.local.slice_store import SliceStore
 from neorion.iris.adapters.runtimes.process import protocol, result_file
 from neorion.iris.adapters.runtimes.process.forkserver.exit_log import ExitLog as EndsOfAttempts
-from neorion.iris.app.controller import SCHEMA
+from neorion.iris.app.standby import SCHEMA
 from neorion.iris.client import Args, AsyncIrisClient, IrisClient, Job
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import AttemptId, JobId, SliceId, StopCause, WorkerId

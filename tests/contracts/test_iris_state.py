@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.app.controller import SCHEMA
+from neorion.iris.app.standby import SCHEMA
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import (
     AttemptId,

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import anyio
 
-from neorion.iris.app.controller import SCHEMA, start
+from neorion.iris.app.controller import start
 from neorion.iris.app.endpoints import services
 from neorion.iris.app.parts import ControllerParts, ControllerSettings
+from neorion.iris.app.standby import SCHEMA
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import Resources, WorkerShape
 from neorion.iris.model.gen import iris_pb as pb

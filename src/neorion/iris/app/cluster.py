@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,6 +16,7 @@ from neorion.iris.adapters.platforms.local import Launch, LocalMachine, LocalPla
 from neorion.iris.app.controller import controller
 from neorion.iris.app.parts import ControllerSettings, connect_autoscaler
 from neorion.iris.app.platform import LocalPlace, open_platform
+from neorion.iris.app.standby import Leadership, ListenAddress, lead, stand_by
 from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint, worker_shape
 from neorion.iris.model import SliceId
 from neorion.iris.model.lease import WorkerLeaseTiming
@@ -74,35 +76,81 @@ class RunningCluster:
         await self.platform.lose(piece)
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a controller process runs. On a leash it ends with standard input, and its slices with it.
+
+    A `standby` begins when no other controller leads any more.
+    """
+
+    place: tuple[str, int]
+    leash: bool = False
+    standby: bool = False
+
+
 async def run_cluster(
-    crew: Supervisor,
-    file: ClusterFile,
-    folder: Path,
-    place: tuple[str, int],
-    *,
-    tell: Callable[[str], None],
-    leash: bool,
+    crew: Supervisor, file: ClusterFile, folder: Path, options: RunOptions, *, tell: Callable[[str], None]
 ) -> None:
-    """Runs until the crew is to stop; on a leash, until standard input ends too, and its slices end with it."""
-    async with cluster(file, folder, place, _leashed if leash else worker_command) as running:
-        tell(running.address)
-        if leash:
-            crew.spawn("iris.leash", lambda: _end_with_stdin(crew))
-        await crew.stopping.wait()
-        if leash:
-            await running.platform.shutdown()
+    """Runs until the crew is to stop."""
+    launch = _leashed if options.leash else worker_command
+    with anyio.CancelScope() as waiting:
+        leads = anyio.Event()
+        crew.spawn("iris.waiting", partial(_stop_waiting, crew.stopping, leads, waiting))
+        async with cluster(file, folder, options.place, launch, standby=options.standby) as running:
+            leads.set()
+            tell(running.address)
+            if options.leash:
+                crew.spawn("iris.leash", lambda: _end_with_stdin(crew))
+            await crew.stopping.wait()
+            if options.leash:
+                await running.platform.shutdown()
+
+
+async def _stop_waiting(stopping: anyio.Event, leads: anyio.Event, waiting: anyio.CancelScope) -> None:
+    """Ends a controller that stands by as soon as it is told to stop."""
+    await stopping.wait()
+    if not leads.is_set():
+        waiting.cancel()
 
 
 @asynccontextmanager
 async def cluster(
-    file: ClusterFile, folder: Path, place: tuple[str, int], launch: Launch = worker_command
+    file: ClusterFile,
+    folder: Path,
+    place: tuple[str, int],
+    launch: Launch = worker_command,
+    *,
+    standby: bool = False,
 ) -> AsyncGenerator[RunningCluster]:
+    """Runs a controller with its platform. On `standby` it begins when no other controller leads any more."""
     check_served(file)
-    clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    database = file.storage.database.reveal() if file.storage.database else ""
+    if standby and not database:
+        raise Invalid(
+            "iris.standby_store",
+            "A standby needs a database that both controllers reach, and SQLite serves one machine.",
+            hint="Write storage.database: postgresql://… in the cluster file.",
+        )
+    clock = SystemClock()
     folder.mkdir(parents=True, exist_ok=True)
     make_private(folder / name for name in ("arriving", "blobs", "logs", "slices"))
     tls = self_signed(folder / "tls")
-    pin = pin_of(tls)
+    listen = ListenAddress(*place, tls)
+    if standby:
+        leadership = stand_by(database, listen, clock, SystemIds())
+    else:
+        leadership = lead(database or folder / "iris.db", listen, clock)
+    async with leadership as leading, _leading(file, folder, leading, launch) as running:
+        yield running
+
+
+@asynccontextmanager
+async def _leading(
+    file: ClusterFile, folder: Path, leadership: Leadership, launch: Launch
+) -> AsyncGenerator[RunningCluster]:
+    """The controller, once it leads: what lies in the folder is its own now."""
+    clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    pin = pin_of(self_signed(folder / "tls"))
     admin, by_hand = (SecretFile(folder / name, ids, pin) for name in ("admin.token", "worker.token"))
     key = SecretFile(folder / "badges.key", ids)
     owners = {
@@ -113,21 +161,21 @@ async def cluster(
     groups = scale_groups(file)
     settings = ControllerSettings(
         folder,
-        *place,
         shapes=[worker_shape(group) for group in groups],
         autoscaled=True,
-        tls=tls,
         authenticator=TokenAuthenticator(owners),
         guest=_GUEST if file.auth.off_on_loopback else None,
         secret=key.value,
         by_hand=by_hand,
-        database=file.storage.database.reveal() if file.storage.database else "",
         blobs=file.storage.bundle_prefix,
         caps=caps(file),
         keep_jobs_for=file.retention.jobs,
         lease=WorkerLeaseTiming.within(file.controller.worker_timeout),
     )
-    async with controller(settings, clock, rng, ids) as running, _token_left(running.address, admin.text):
+    async with (
+        controller(settings, leadership, clock, rng, ids) as running,
+        _token_left(running.address, admin.text),
+    ):
         local = LocalPlace(folder / "slices", running.address, launch)
         async with open_platform(file, local, clock, rng) as platform:
             parts = running.parts

@@ -11,7 +11,7 @@ import click
 from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, kubernetes_settings
 from neorion.iris.adapters.cluster_file.sections import LocalController
 from neorion.iris.adapters.runtimes.process.syscalls import set_pdeathsig
-from neorion.iris.app.cluster import local_file, run_cluster
+from neorion.iris.app.cluster import RunOptions, local_file, run_cluster
 from neorion.iris.app.runtime import RuntimeChoice, task_pods
 from neorion.iris.app.worker import WorkerSetup, run_worker
 from neorion.iris.model import Resources
@@ -54,17 +54,28 @@ class _QuantityParam(click.ParamType[Quantity]):
             self.fail(str(error), param, ctx)
 
 
+class _ControllerOptions(TypedDict):
+    host: str
+    port: int | None
+    config: Path | None
+    bundle_prefix: str
+    standby: bool
+    log: str
+
+
 @controller.command("serve")
 @click.option("--host", default="", help="The address to listen on; the cluster file's by default.")
 @click.option("--port", type=int, help="The port to listen on; 0 takes any that is free.")
 @_config
 @click.option("--bundle-prefix", default="", help="Where large blobs go; the cluster file's by default.")
+@click.option(
+    "--standby", is_flag=True, help="Wait while another controller leads, and take over when it ends."
+)
 @_log
-def controller_serve(
-    out: Output, host: str, port: int | None, config: Path | None, bundle_prefix: str, log: str
-) -> None:
+def controller_serve(out: Output, **options: Unpack[_ControllerOptions]) -> None:
     """Run a controller until it is told to stop."""
-    setup(LogFormat(log))
+    config, port, bundle_prefix = options["config"], options["port"], options["bundle_prefix"]
+    setup(LogFormat(options["log"]))
     if config is None:
         raise Invalid("iris.no_config", "A controller needs a cluster file.", hint="name it: --config FILE")
     file = load(config, ClusterFile, os.environ)
@@ -72,8 +83,9 @@ def controller_serve(
         storage = file.storage.model_copy(update={"bundle_prefix": bundle_prefix})
         file = file.model_copy(update={"storage": storage})
     usual_host, usual_port = _place(file)
-    place = (host or usual_host, usual_port if port is None else port)
-    _run_cluster(out, file, Path(file.storage.state_dir).expanduser(), place)
+    place = (options["host"] or usual_host, usual_port if port is None else port)
+    folder = Path(file.storage.state_dir).expanduser()
+    _run_cluster(out, file, folder, RunOptions(place, standby=options["standby"]))
 
 
 @worker.command("serve", cls=Command)
@@ -171,16 +183,15 @@ def local(out: Output, **options: Unpack[_LocalOptions]) -> None:
         file = load(config, ClusterFile, os.environ)
     else:
         file = local_file(options["workers"], auth=options["auth"])
-    _run_cluster(out, file, options["folder"], ("127.0.0.1", options["port"]), leash=leash)
+    _run_cluster(out, file, options["folder"], RunOptions(("127.0.0.1", options["port"]), leash=leash))
 
 
-def _run_cluster(
-    out: Output, file: ClusterFile, folder: Path, place: tuple[str, int], *, leash: bool = False
-) -> None:
+def _run_cluster(out: Output, file: ClusterFile, folder: Path, options: RunOptions) -> None:
     async def main(crew: Supervisor) -> None:
-        await run_cluster(
-            crew, file, folder, place, tell=lambda address: out.text(f"{address}\n"), leash=leash
-        )
+        def tell(address: str) -> None:
+            out.text(f"{address}\n")
+
+        await run_cluster(crew, file, folder, options, tell=tell)
 
     # Tasks of a cluster on one machine could read them in /proc.
     secrets = [account.token for account in file.auth.users.values()]

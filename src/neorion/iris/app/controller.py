@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from neorion.iris.app.endpoints import routes, services
 from neorion.iris.app.parts import ControllerParts, ControllerSettings, assemble, connect
+from neorion.iris.app.standby import Leadership, leader_gauge
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.metrics import PrometheusControllerMetrics
 from neorion.iris.controllers.worker_tokens import WORKER
@@ -22,10 +23,8 @@ from neorion.keel.rpc import (
     serve,
 )
 from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
-from neorion.keel.store import migrations_in, open_store
 from neorion.keel.telemetry.metrics import LoopMetrics, Metrics
 
-SCHEMA = "neorion.iris.state.schema"
 # Wakes do the work; this only bounds how long a lost one could matter.
 _SCHEDULE = LoopTiming(Duration.of(seconds=10))
 # Calls in flight at the end: long polls are told to come back, the rest is quick.
@@ -49,32 +48,29 @@ class RunningController:
 
 @asynccontextmanager
 async def controller(
-    settings: ControllerSettings, clock: Clock, rng: Rng, ids: Ids
+    settings: ControllerSettings, leadership: Leadership, clock: Clock, rng: Rng, ids: Ids
 ) -> AsyncGenerator[RunningController]:
-    """Runs a controller while the block runs."""
-    settings.folder.mkdir(parents=True, exist_ok=True)
-    async with open_store(
-        settings.database or settings.folder / "iris.db", migrations=migrations_in(SCHEMA), clock=clock
-    ) as store:
-        metrics = Metrics()
-        watch = LoopMetrics(metrics)
-        # A supervisor of its own, because the store must outlive all that write to it.
-        async with Supervisor() as crew:
-            context = ControllerContext.for_store(
-                store, clock, ids, rng, PrometheusControllerMetrics(metrics)
-            )
-            parts = await start(settings, context, crew, watch)
-            app = AsgiApp(
-                services(parts),
-                routes(context, metrics),
-                ids=ids,
-                authenticator=_authenticator(settings, parts),
-                limits=RequestLimits(member_roles=frozenset({WORKER})),
-                on_denied=parts.audit_log.denied,
-            )
-            async with serve(app, settings.host, settings.port, tls=settings.tls, grace=_GRACE) as server:
-                yield RunningController(server.address, parts, watch)
-            crew.cancel()
+    """Runs the controller that leads while the block runs."""
+    store, listen = leadership.store, leadership.listen
+    metrics = Metrics()
+    watch = LoopMetrics(metrics)
+    # A supervisor of its own, because the store must outlive all that write to it.
+    async with Supervisor() as crew:
+        context = ControllerContext.for_store(store, clock, ids, rng, PrometheusControllerMetrics(metrics))
+        leader_gauge(metrics, leads=True)
+        parts = await start(settings, context, crew, watch)
+        app = AsgiApp(
+            services(parts),
+            routes(context, metrics),
+            ids=ids,
+            authenticator=_authenticator(settings, parts),
+            limits=RequestLimits(member_roles=frozenset({WORKER})),
+            on_denied=parts.audit_log.denied,
+        )
+        app.check_leader = store.check_lease
+        async with serve(app, listen.host, listen.port, tls=listen.tls, grace=_GRACE) as server:
+            yield RunningController(server.address, parts, watch)
+        crew.cancel()
 
 
 async def start(

@@ -38,6 +38,12 @@ def routes(context: ControllerContext, metrics: Metrics) -> list[Route]:
         trouble = context.journal.trouble
         return Response(f"the store takes no changes: {trouble}\n".encode() if trouble else b"ok\n")
 
+    async def ready(request: Request) -> Response:
+        """Answers 503 while another controller may lead, so that a Service asks that one."""
+        del request
+        context.store.check_lease()
+        return Response(b"ok\n")
+
     fresh_until = 0.0
 
     async def exposition(request: Request) -> Response:
@@ -50,6 +56,7 @@ def routes(context: ControllerContext, metrics: Metrics) -> list[Route]:
 
     return [
         Route("GET", "/health", health, frozenset({ANYONE})),
+        Route("GET", "/ready", ready, frozenset({ANYONE})),
         Route("GET", "/metrics", exposition, frozenset({ANYONE})),
     ]
 

@@ -25,24 +25,19 @@ from neorion.iris.model import UserQuotas, WorkerShape
 from neorion.iris.model.lease import WorkerLeaseTiming
 from neorion.iris.ports import RotatableSecret
 from neorion.keel.base import Duration
-from neorion.keel.rpc import Authenticator, Principal, ServerTls
+from neorion.keel.rpc import Authenticator, Principal
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """The files, address and behaviour of a controller.
+    """The files and behaviour of a controller.
 
     Without an authenticator, or with a guest, it serves this machine alone. Tokens of workers are derived from `secret`;
-    `by_hand` is the token of machines that no platform starts. `database` is the address of a PostgreSQL; without it the
-    store is a SQLite file in `folder`. Large blobs go to `blobs`, a folder or an address such as s3://bucket/path, or to
-    a folder in `folder`. Without `tls` it serves plain HTTP and cannot prove its identity. `shapes` are the workers
-    that scale groups can bring.
+    `by_hand` is the token of machines that no platform starts. Large blobs go to `blobs`, a folder or an address such as
+    s3://bucket/path, or to a folder in `folder`. `shapes` are the workers that scale groups can bring.
     """
 
     folder: Path
-    host: str = "127.0.0.1"
-    port: int = 10000
-    tls: ServerTls | None = None
     authenticator: Authenticator | None = None
     guest: Principal | None = None
     shapes: list[WorkerShape] = field(default_factory=list[WorkerShape])
@@ -50,7 +45,6 @@ class ControllerSettings:
     autoscaled: bool = False
     secret: str = field(default="", repr=False)
     by_hand: RotatableSecret | None = None
-    database: str = field(default="", repr=False)
     blobs: str = ""
     caps: UserQuotas = field(default=UserQuotas())
     keep_jobs_for: Duration = field(default=Duration.of(hours=7 * 24))

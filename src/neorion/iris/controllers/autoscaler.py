@@ -112,9 +112,10 @@ class Autoscaler:
         while True:
             effect = await self._effects.get()
             try:
+                self._context.store.check_lease()
                 await effect()
             except Retry as error:
-                log.warning("the platform is busy", why=error.sentence)
+                log.warning("the platform is not asked yet", why=error.sentence)
                 pause = error.after.seconds if error.after else 1.0
                 asyncio.get_running_loop().call_later(pause, self._effects.put_nowait, effect)
 

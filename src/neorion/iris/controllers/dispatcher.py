@@ -37,6 +37,7 @@ class Dispatcher:
     ) -> None:
         """`report_key` makes the key by which a worker proves its reports about an attempt."""
         self._report_key = report_key
+        self._store = context.store
         self._journal = context.journal
         self._cluster = context.cluster
         self._blobs = blobs
@@ -73,7 +74,10 @@ class Dispatcher:
             await self._journal.wait_durable()
             while not line.closed:
                 if line.start or line.stop:
-                    yield await self._batch(line)
+                    batch = await self._batch(line)
+                    # What was durable may be a successor's to order by now.
+                    self._store.check_lease()
+                    yield batch
                 else:
                     line.news.clear()
                     await line.news.wait()
@@ -90,7 +94,7 @@ class Dispatcher:
         starts = [
             await self._start(one) for one in wanted if one is not None and one.state is AttemptState.ASSIGNED
         ]
-        return pb.OrderBatch(start=starts, stop=list[str](stops))
+        return pb.OrderBatch(start=starts, stop=list[str](stops), epoch=self._store.epoch)
 
     async def _start(self, attempt: Attempt) -> pb.Start:
         job = self._cluster.jobs[attempt.job]

@@ -57,6 +57,7 @@ class WorkerEndpoint(WorkerService):
             lease_ms=round(lease.lasts.ms),
             token=self.worker_tokens.worker_token(worker.id),
             begun=list[str](begun),
+            epoch=self.context.store.epoch,
         )
 
     async def orders(self, request: pb.OrdersRequest, ctx: object) -> AsyncIterator[pb.OrderBatch]:
@@ -84,7 +85,7 @@ class WorkerEndpoint(WorkerService):
         if request.seen:
             # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
             await self.context.journal.wait_durable()
-        return pb.ReportResponse(forget=[*unknown, *unproven])
+        return pb.ReportResponse(forget=[*unknown, *unproven], epoch=self.context.store.epoch)
 
     async def push_logs(self, request: pb.PushLogsRequest, ctx: object) -> pb.PushLogsResponse:
         check_is_worker(request.worker)

@@ -13,10 +13,24 @@ from neorion.iris.model.gen.iris_client import JobServiceClient
 
 # A message to the controller holds 4 MiB: one part of a blob with its envelope.
 PART_BYTES: Final = 2 * 1024 * 1024
+# Results up to this size are sent with the report of the attempt's end.
+INLINE_BYTES_MAX: Final = 1024 * 1024
 
 
 async def digest_of(path: Path) -> Digest:
     return Digest(await run_sync(_hash, path))
+
+
+async def attach_result(jobs: JobServiceClient, message: pb.Seen, result: Path) -> None:
+    """A small result becomes part of the message. A large one is sent before it."""
+    message.result_bytes = result.stat().st_size
+    if message.result_bytes <= INLINE_BYTES_MAX:
+        body = result.read_bytes()
+        message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)
+        return
+    digest = await digest_of(result)
+    await send(jobs, digest, result)
+    message.result = pb.Blob(digest=digest)
 
 
 async def send(jobs: JobServiceClient, digest: Digest, path: Path) -> None:

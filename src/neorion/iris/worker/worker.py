@@ -1,7 +1,6 @@
 """The worker: takes orders from the controller, hands them to the runtime, and reports what became of them."""
 
 import asyncio
-import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from neorion.iris.worker.blob_cache import BlobCache
 from neorion.iris.worker.deferred_starts import DISK_FULL_CODES, DeferredStarts
 from neorion.iris.worker.history import AttemptHistory
 from neorion.iris.worker.identity import Identity, read_text, write_text
+from neorion.iris.worker.leader_epoch import LeaderEpoch
 from neorion.iris.worker.log_shipper import LogShipper
 from neorion.iris.worker.report_keys import ReportKeys
 from neorion.iris.worker.usage_monitor import UsageMonitor
@@ -41,8 +41,6 @@ log = logger(__name__)
 
 # Longer than a lease: whoever does not answer within it is asked anew, on a new connection.
 CALL_TIMEOUT = Duration.of(seconds=10)
-# Results up to this size ride along with the report of the attempt's end.
-INLINE_BYTES_MAX = 1024 * 1024
 # A message to the controller holds 4 MiB: this much and one report more.
 REPORT_BYTES_MAX = 2 * 1024 * 1024
 _ROOM_EVERY = Duration.of(seconds=10)
@@ -68,6 +66,7 @@ class WorkerDaemon:
         self._name = folder / "worker"
         self._badge = folder / "worker.badge"
         self._boot = folder / "boot"
+        self._leader = LeaderEpoch(folder / "controller.epoch")
         self._cache = BlobCache(folder / "blobs", lambda digest: blob_transfer.fetch(self._jobs, digest))
         # What the controller gave with each order; a report is taken with its attempt's key alone.
         self._keys = ReportKeys(folder / "report.keys")
@@ -137,6 +136,7 @@ class WorkerDaemon:
                 worker=self.id,
             )
         )
+        self._leader.follow(joined.epoch)
         if joined.worker == self.id and any(one not in self._keys for one in joined.begun):
             # It could prove nothing about them, so it is another worker: the controller will give them up.
             log.warning("the keys of attempts are gone; joining as a new worker", worker=self.id)
@@ -192,6 +192,7 @@ class WorkerDaemon:
 
     async def _obey(self) -> None:
         async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
+            self._leader.check(batch.epoch)
             async with self._obeying:
                 await self._start_all(batch.start)
                 for attempt in batch.stop:
@@ -219,7 +220,8 @@ class WorkerDaemon:
             await self._clock.sleep(Duration.of(ms=joined.renew_every_ms))
             sent = self._clock.monotonic()
             try:
-                await self._calls.report(pb.ReportRequest(worker=self.id, look=self._lookout.news()))
+                request = pb.ReportRequest(worker=self.id, look=self._lookout.news())
+                self._leader.check((await self._calls.report(request)).epoch)
             except Retry as error:
                 # A busy server has refused this one report. The next may still come within the lease.
                 if error.code != "rpc.busy" or sent >= self._leased_until:
@@ -270,6 +272,7 @@ class WorkerDaemon:
             if len(batch) == 1:
                 self._defer_report(batch[0][0], error)
             return
+        self._leader.check(answer.epoch)
         await self._settle([seen for seen, _ in batch], answer)
 
     def _defer_report(self, seen: AttemptStatus, error: NoCapacity) -> None:
@@ -373,7 +376,7 @@ class WorkerDaemon:
             message.usage = self._lookout.final_usage(seen.attempt, seen.end)
             if seen.end.result is not None:
                 try:
-                    await self._attach_result(message, Path(seen.end.result))
+                    await blob_transfer.attach_result(self._jobs, message, Path(seen.end.result))
                 except FileNotFoundError:
                     message.kind, message.message = ExitKind.LOST, "its result is gone"
                 except (Invalid, Denied) as error:
@@ -383,14 +386,3 @@ class WorkerDaemon:
                     # Refused for good: that is this attempt's end, and not the worker's.
                     message.kind, message.code, message.message = ExitKind.EXIT, 1, error.sentence
         return message
-
-    async def _attach_result(self, message: pb.Seen, result: Path) -> None:
-        """A small result goes along; a large one goes ahead."""
-        message.result_bytes = result.stat().st_size
-        if message.result_bytes <= INLINE_BYTES_MAX:
-            body = result.read_bytes()
-            message.result = pb.Blob(digest=hashlib.sha256(body).hexdigest(), body=body)
-            return
-        digest = await blob_transfer.digest_of(result)
-        await blob_transfer.send(self._jobs, digest, result)
-        message.result = pb.Blob(digest=digest)

@@ -69,6 +69,8 @@ class AsgiApp:
         self.known_peers = KnownPeers()
         self._left = anyio.Event()
         self.draining = False
+        # Called before each call of a service. It raises where another server is to be asked.
+        self.check_leader: Callable[[], None] = _leads
 
     @property
     def asks_everybody(self) -> bool:
@@ -115,6 +117,7 @@ class AsgiApp:
     async def _serve_method(self, exchange: CallContext, method: Method) -> None:
         if self.draining:
             raise _draining()
+        self.check_leader()
         exchange.within(_span(exchange, method), self._body_span)
         _check_form(exchange, method)
         # Whoever may not call takes up no room.
@@ -224,6 +227,10 @@ class AsgiApp:
         else:
             status, form, body = _connect_answer(error, kind)
         await exchange.respond(status, [*headers, (b"content-type", form)], body)
+
+
+def _leads() -> None:
+    """A server that is the only one."""
 
 
 def _table(services: Iterable["RpcService"], limits: RequestLimits) -> dict[str, Method]:

@@ -6,6 +6,8 @@ Imported only by a process that serves: making keys costs a command line's start
 import ipaddress
 import socket
 import ssl
+import tempfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -29,20 +31,36 @@ _END: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 def self_signed(folder: Path) -> ServerTls:
     """The files in `folder`, made if they are missing. The folder and the files are readable by their owner alone.
 
+    Of several processes that start at the same moment with a shared folder, one makes the files for all.
     `server.pin` is what administrators write before a token that they hand out.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     tls = ServerTls(folder / "server.crt", folder / "server.key")
     if not tls.cert.exists():
-        key = ec.generate_private_key(ec.SECP256R1())
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        # The certificate last: where there is one, its key is there too.
-        write_secret(tls.key, private.decode())
-        write_secret(tls.cert, _certificate(key).public_bytes(serialization.Encoding.PEM).decode())
-    write_secret(folder / "server.pin", f"{pin_of(tls)}:")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as place:
+            made = Path(place) / "made"
+            _make(made)
+            # A folder that holds a certificate is never replaced.
+            with suppress(OSError):
+                made.rename(folder)
+        if not tls.cert.exists():
+            # The folder was there before, without a certificate.
+            _make(folder)
     return tls
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tls = ServerTls(folder / "server.crt", folder / "server.key")
+    key = ec.generate_private_key(ec.SECP256R1())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    # The certificate last: where there is one, its key is there too.
+    write_secret(tls.key, private.decode())
+    certificate = _certificate(key).public_bytes(serialization.Encoding.PEM)
+    write_secret(folder / "server.pin", f"{certificate_pin(ssl.PEM_cert_to_DER_cert(certificate.decode()))}:")
+    write_secret(tls.cert, certificate.decode())
 
 
 def pin_of(tls: ServerTls) -> str:

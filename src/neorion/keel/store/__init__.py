@@ -7,9 +7,9 @@ share; tables, and what rows mean, belong to the users of this room.
 from neorion.keel.store.engine import end_process
 from neorion.keel.store.event_log import EventLog, EventRecord
 from neorion.keel.store.executor import InlineExecutor, SerialExecutor, ThreadExecutor
-from neorion.keel.store.memory import MemoryDisk
+from neorion.keel.store.memory import MemoryDisk, MemoryServer
 from neorion.keel.store.migrations import Migration, migrations_in
-from neorion.keel.store.open import LEASE, open_store, restore
+from neorion.keel.store.open import LEASE, await_store, open_store, restore
 from neorion.keel.store.protocols import Row, Store, Tx, Value
 from neorion.keel.store.write_behind import WriteBehind
 
@@ -19,6 +19,7 @@ __all__ = [
     "EventRecord",
     "InlineExecutor",
     "MemoryDisk",
+    "MemoryServer",
     "Migration",
     "Row",
     "SerialExecutor",
@@ -27,6 +28,7 @@ __all__ = [
     "Tx",
     "Value",
     "WriteBehind",
+    "await_store",
     "end_process",
     "migrations_in",
     "open_store",

@@ -32,6 +32,10 @@ BATCH_MAX = 512
 # Queries at once; each costs a connection and a thread.
 READERS = 4
 _BUSY_AFTER = Duration.of(ms=200)
+# Of the lease, by the clock of this process from before the renewal was sent. The rest is for clocks that run at
+# different rates: a successor waits for the whole lease by the clock of the server.
+_SURE = 0.7
+_RENEWED_AFTER = Duration.of(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ class GroupedStore:
         self._readers = deque[Reader]()
         self._turns = asyncio.Semaphore(READERS)
         self._closed = False
+        self._sure_until = 0.0
 
     @property
     def epoch(self) -> int:
@@ -112,13 +117,29 @@ class GroupedStore:
         await self._lost.wait()
         raise copy(self._refusal) if self._refusal else AssertionError("lost without a reason")
 
+    def check_lease(self) -> None:
+        if self._engine.lease is not None and self._around.clock.monotonic() >= self._sure_until:
+            raise Retry(
+                "store.standby",
+                "This process could not renew its lease on the store, so another one may lead.",
+                hint="Ask again, or ask the other one.",
+                after=_RENEWED_AFTER,
+            )
+
+    async def renew(self) -> None:
+        """Extends the lease, or raises why it could not."""
+        began = self._around.clock.monotonic()
+        await self._lane.run(self._engine.renew)
+        if self._engine.lease is not None:
+            self._sure_until = began + self._engine.lease.seconds * _SURE
+
     async def renew_forever(self) -> None:
         """Keeps ownership for as long as it lasts."""
         lease = self._engine.lease
         while lease is not None and self._refusal is None:
             await self._around.clock.sleep(lease * (1 / 3))
             try:
-                await self._lane.run(self._engine.renew)
+                await self.renew()
             except OwnershipLost as fenced:
                 self._refuse(fenced.error)
             except (TransactionLost, Error) as error:

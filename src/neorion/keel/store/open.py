@@ -1,33 +1,53 @@
 """The doors of the room: opening a store, and restoring one. What needs an extra package is loaded only when used."""
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import anyio
 import anyio.to_thread
 
-from neorion.keel.base import Duration, Invalid, Terminal, did_you_mean
+from neorion.keel.base import Conflict, Duration, Error, Invalid, Retry, Terminal, did_you_mean
 from neorion.keel.clock import Clock
 from neorion.keel.store.engine import Engine, StorageFailed, TransactionLost, end_process
 from neorion.keel.store.executor import SerialExecutor, ThreadExecutor
-from neorion.keel.store.memory import MemoryDisk
+from neorion.keel.store.memory import MemoryDisk, MemoryLink
 from neorion.keel.store.migrations import Migration, migrate, pending
 from neorion.keel.store.protocols import Store
 
-# How long a PostgreSQL store stays ours without renewal: a successor of a crashed owner waits this long at most.
-LEASE = Duration.of(seconds=9)
+# How long a PostgreSQL store stays ours without renewal: a successor of a crashed owner waits this long at most. With the
+# start of the successor it stays below ten seconds.
+LEASE = Duration.of(seconds=7)
+# Between two looks of a standby at the lease.
+STANDBY_LOOK_EVERY = Duration.of(ms=250)
 # Shorter ones could be lost to an ordinary pause.
 _LEASE_MIN = Duration.of(seconds=1)
+# Is told what a process that stands by waits for, as often as it looks.
+OnWait = Callable[[Error], None]
+T = TypeVar("T")
+_Target = Path | str | MemoryDisk | MemoryLink
 _EXAMPLES = "Write sqlite:///var/lib/neorion/store.db or postgresql://user@host/database."
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What a store is opened with."""
+
+    migrations: Sequence[Migration]
+    clock: Clock
+    lane: SerialExecutor
+    lease: Duration
+    fatal: Callable[[BaseException], NoReturn] = end_process
+    on_wait: OnWait | None = None
 
 
 @asynccontextmanager
 async def open_store(
-    where: str | Path | MemoryDisk,
+    where: _Target,
     *,
     migrations: Sequence[Migration],
     clock: Clock,
@@ -40,15 +60,43 @@ async def open_store(
     `where` is a path, `sqlite:///path` or `postgresql://user@host/database`. `fatal` must end the process: it is called
     when a write or a sync failed and nobody can know any more what is on the disk.
     """
-    target = _target(where)
+    async with _open(
+        _target(where), _Terms(migrations, clock, lane or ThreadExecutor(), lease, fatal)
+    ) as store:
+        yield store
+
+
+@asynccontextmanager
+async def await_store(
+    where: str | MemoryLink,
+    on_wait: OnWait,
+    *,
+    migrations: Sequence[Migration],
+    clock: Clock,
+    lane: SerialExecutor | None = None,
+    lease: Duration = LEASE,
+) -> AsyncGenerator[Store]:
+    """Opens a store of a database server when its present owner has ended, however long that takes.
+
+    `on_wait` is told what it waits for: an owner, or a server that cannot be reached.
+    """
+    terms = _Terms(migrations, clock, lane or ThreadExecutor(), lease, on_wait=on_wait)
+    async with _open(_target(where), terms) as store:
+        yield store
+
+
+@asynccontextmanager
+async def _open(target: _Target, terms: _Terms) -> AsyncGenerator[Store]:
     with _extra("server", "apsw"):
         from neorion.keel.store.group_commit_store import GroupedStore, StoreDependencies  # noqa: PLC0415 -- needs apsw
-    lane = lane or ThreadExecutor()
+    lane = terms.lane
     try:
-        engine = await lane.run(partial(_connect, target, lease))
-        store = GroupedStore(engine, StoreDependencies(lane, clock, migrations, fatal))
+        engine = await _patiently(lambda: lane.run(partial(_connect, target, terms.lease)), terms)
+        store = GroupedStore(engine, StoreDependencies(lane, terms.clock, terms.migrations, terms.fatal))
         try:
-            await _take_over(engine, migrations, lane, clock)
+            await _take_over(engine, terms)
+            # The lease counts from here: migrations may have taken their time.
+            await store.renew()
             async with _beside(store.renew_forever):
                 yield store
         finally:
@@ -56,7 +104,7 @@ async def open_store(
     except TransactionLost as lost:
         raise lost.error from lost
     except StorageFailed as broken:
-        fatal(broken.cause)
+        terms.fatal(broken.cause)
     finally:
         await lane.aclose()
 
@@ -76,14 +124,25 @@ async def restore(
         await anyio.to_thread.run_sync(partial(restore_postgres, backup, target, migrations, replace=replace))
 
 
-async def _take_over(
-    engine: Engine, migrations: Sequence[Migration], lane: SerialExecutor, clock: Clock
-) -> None:
+async def _take_over(engine: Engine, terms: _Terms) -> None:
     # A database this program does not understand is refused before its owner is disturbed.
-    pending(migrations, await lane.run(engine.applied))
-    while (wait := await lane.run(engine.claim)) is not None:
-        await clock.sleep(wait)
-    await lane.run(partial(migrate, engine, migrations, clock))
+    pending(terms.migrations, await terms.lane.run(engine.applied))
+    while (wait := await _patiently(lambda: terms.lane.run(engine.claim), terms)) is not None:
+        await terms.clock.sleep(wait if terms.on_wait is None else min(wait, STANDBY_LOOK_EVERY))
+    await terms.lane.run(partial(migrate, engine, terms.migrations, terms.clock))
+
+
+async def _patiently(step: Callable[[], Awaitable[T]], terms: _Terms) -> T:
+    """Repeats what fails because of an owner that lives or a server that is away, if the caller waits for that."""
+    while True:
+        try:
+            return await step()
+        except (TransactionLost, Conflict) as error:
+            told = error.error if isinstance(error, TransactionLost) else error
+            if terms.on_wait is None or not (isinstance(told, Retry) or told.code == "store.owned"):
+                raise
+            terms.on_wait(told)
+        await terms.clock.sleep(STANDBY_LOOK_EVERY)
 
 
 @asynccontextmanager
@@ -101,7 +160,7 @@ async def _beside(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerat
         raise failure
 
 
-def _target(where: str | Path | MemoryDisk) -> Path | str | MemoryDisk:
+def _target(where: _Target) -> _Target:
     """A path for SQLite, a text for PostgreSQL."""
     if not isinstance(where, str):
         return where
@@ -126,12 +185,16 @@ def _target(where: str | Path | MemoryDisk) -> Path | str | MemoryDisk:
             )
 
 
-def _connect(target: Path | str | MemoryDisk, lease: Duration) -> Engine:
+def _connect(target: _Target, lease: Duration) -> Engine:
     with _extra("server", "apsw"):
         from neorion.keel.store.sqlite_open import open_file, open_memory  # noqa: PLC0415 -- needs apsw
     match target:
         case MemoryDisk():
             return open_memory(target)
+        case MemoryLink():
+            from neorion.keel.store.memory_server import MemoryServerEngine  # noqa: PLC0415 -- only simulations use it
+
+            return MemoryServerEngine(target, lease)
         case Path():
             return open_file(target)
         case str():

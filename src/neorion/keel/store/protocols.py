@@ -56,6 +56,13 @@ class Store(Protocol):
         """Waits until this owner can write no more (another took over, or the storage failed), and raises why."""
         ...
 
+    def check_lease(self) -> None:
+        """Raises Retry from the moment when another owner may take over, until the lease is renewed again.
+
+        Call it before an effect outside of the store. It looks at this process's own clock alone.
+        """
+        ...
+
     async def aclose(self) -> None:
         """Finishes the writes that wait, refuses new ones, and gives the store up. Safe to call twice."""
         ...

@@ -45,7 +45,7 @@ def open_memory(disk: MemoryDisk) -> SqliteEngine:
             "store.owned", "The store in memory is in use.", hint="Close it, or let its owner crash()."
         )
     disk.anchor = disk.anchor or connect(disk.uri)
-    connection = _prepared(connect(disk.uri))
+    connection = prepared(connect(disk.uri))
     connection.pragma("application_id", APPLICATION_ID)
 
     def release() -> None:
@@ -61,7 +61,7 @@ def connect_reader(uri: str | Path) -> SqliteConnection:
     connection = connect(uri, read_only=True)
     connection.wal_autocheckpoint(0)
     connection.pragma("query_only", 1)
-    return _prepared(connection)
+    return prepared(connection)
 
 
 def _refuse_old_engine(version: str) -> None:
@@ -114,7 +114,7 @@ def _connect_writer(path: Path) -> SqliteConnection:
     connection = connect(path)
     try:
         _refuse_foreign_or_damaged(connection, path)
-        _prepared(connection)
+        prepared(connection)
         connection.wal_autocheckpoint(0)
         # Setting this is not enough: an error while switching shows only in the answer.
         _demand(connection, "journal_mode", "WAL", "wal")
@@ -137,7 +137,7 @@ def _refuse_foreign_or_damaged(connection: SqliteConnection, path: Path) -> None
         raise _damaged(str(told[0][0]))
 
 
-def _prepared(connection: SqliteConnection) -> SqliteConnection:
+def prepared(connection: SqliteConnection) -> SqliteConnection:
     connection.set_busy_timeout(_BUSY_MS)
     # As PostgreSQL has it: references hold, and "x" is a name, never a text.
     _demand(connection, "foreign_keys", "ON", 1)
