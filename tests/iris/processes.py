@@ -92,7 +92,7 @@ class Cluster:
     ) -> None:
         """`more` is added to the cluster file. Busy machines let workers be silent for long: few tests give them up sooner."""
         # A fixed port: a controller that starts again is found again.
-        self._port = _free_port()
+        self._port = free_port()
         self.url = f"https://127.0.0.1:{self._port}"
         home = folder / "controller"
         home.mkdir(parents=True)
@@ -168,7 +168,7 @@ def kill(pid: int) -> None:
         return
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

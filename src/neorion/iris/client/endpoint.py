@@ -65,7 +65,13 @@ def _with_pin(token: str, left: str | None) -> str:
     return str(PinnedToken(pin or PinnedToken.parse(left).pin, secret))
 
 
-def _left_token(url: str, env: Mapping[str, str]) -> str | None:
+def _left_token(urls: str, env: Mapping[str, str]) -> str | None:
+    """The token that the first of these controllers left on this machine."""
+    found = (_token_of(url, env) for url in urls.split(","))
+    return next((token for token in found if token), None)
+
+
+def _token_of(url: str, env: Mapping[str, str]) -> str | None:
     host, _, port = url.rpartition("/")[2].rpartition(":")
     if host not in ("localhost", "127.0.0.1", "[::1]") or not port.isdecimal():
         return None

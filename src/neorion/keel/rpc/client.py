@@ -9,7 +9,7 @@ Whatever fails is raised as one of the error families: the server's own error, o
 import os
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -19,6 +19,7 @@ from neorion.keel.clock import Ids
 from neorion.keel.http.client import HttpTransport, Transport
 from neorion.keel.http.proxies import proxy_from
 from neorion.keel.rpc.connect_client import ConnectCaller
+from neorion.keel.rpc.failover import FailoverCaller
 from neorion.keel.rpc.pin import PinnedToken, pinned_context
 from neorion.keel.rpc.port import Caller
 from neorion.keel.rpc.tls import ClientTls
@@ -33,13 +34,15 @@ _TIMEOUT: Final = Duration.of(seconds=30)
 
 
 class Channel:
-    """What generated clients need to reach one server."""
+    """What generated clients need to reach one service. Its servers, if there are several, share a key and tokens."""
 
-    def __init__(self, address: str, transport: Transport, caller: ConnectCaller, pin: str = "") -> None:
-        """`pin` is the server's, if it is known."""
+    def __init__(
+        self, address: str, caller: Caller, transports: Sequence[Transport] = (), pin: str = ""
+    ) -> None:
+        """`pin` is the servers', if it is known. The transports are closed with the channel."""
         self.address = address
         self._pin = pin
-        self._transport = transport
+        self._transports = transports
         self._caller = caller
 
     def client(self, kind: Callable[[Caller], SomeClient]) -> SomeClient:
@@ -59,8 +62,9 @@ class Channel:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(self._transport, HttpTransport):
-            await self._transport.aclose()
+        for transport in self._transports:
+            if isinstance(transport, HttpTransport):
+                await transport.aclose()
 
     def __repr__(self) -> str:
         return f"Channel({self.address!r})"
@@ -77,25 +81,38 @@ def connect(
 ) -> Channel:
     """A channel to `address`: "controller:7000", "https://10.0.0.7:7000". Connects at the first call.
 
+    Several addresses, with a comma between two, are servers of which one leads: a call that fails is followed by calls
+    to the next one.
+
     A token with a pin is for the server of that pin: the channel speaks TLS with it whatever the scheme says, and sends
     nothing to any other server.
 
     `timeout` bounds unary calls that do not bring their own `timeout_ms`; streams end when they end.
     """
-    found = _ADDRESS.fullmatch(address)
+    pin, token = PinnedToken.parse(token)
+    if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
+        raise Invalid("rpc.token", "A token is one word of printable ASCII.", hint="Check how it was read.")
+    usual = "http" if tls is None else "https"
+    urls = [_url(one, "https" if pin else "", usual) for one in address.split(",")]
+    transports = [transport or http_transport(url, tls, pin=pin) for url in urls]
+    callers = [
+        ConnectCaller(transport, url, ids, token, timeout)
+        for transport, url in zip(transports, urls, strict=True)
+    ]
+    caller = callers[0] if len(callers) == 1 else FailoverCaller(callers)
+    return Channel(",".join(urls), caller, transports, pin)
+
+
+def _url(address: str, scheme: str, usual: str) -> str:
+    """The address with `scheme`; without one, with its own or the usual one."""
+    found = _ADDRESS.fullmatch(address.strip())
     if found is None or int(found[3] or 0) > _PORT_MOST:
         raise Invalid(
             "rpc.address",
             f'"{address[:100]}" is not a valid address.',
-            hint='Write "host:port" or "https://host:port".',
+            hint='Write "host:port" or "https://host:port"; several with a comma between two.',
         )
-    pin, token = PinnedToken.parse(token)
-    if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
-        raise Invalid("rpc.token", "A token is one word of printable ASCII.", hint="Check how it was read.")
-    scheme = "https" if pin else found[1] or ("http" if tls is None else "https")
-    url = f"{scheme}://{found[2]}"
-    transport = transport or http_transport(url, tls, pin=pin)
-    return Channel(url, transport, ConnectCaller(transport, url, ids, token, timeout), pin)
+    return f"{scheme or found[1] or usual}://{found[2]}"
 
 
 def http_transport(

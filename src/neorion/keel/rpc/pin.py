@@ -36,7 +36,8 @@ class PinMismatch(ssl.SSLCertVerificationError):
 
 def check_proof(address: str, token: str | None) -> None:
     """Refuses a token without a pin on plain HTTP: the server there can be any process that has bound its port."""
-    if token and not PinnedToken.parse(token).pin and not address.startswith("https:"):
+    plain = [one for one in address.split(",") if not one.strip().startswith("https:")]
+    if token and not PinnedToken.parse(token).pin and plain:
         raise Invalid(
             "rpc.unpinned",
             f"The server at {address[:100]} cannot prove who it is, so the token was not sent.",

@@ -31,3 +31,7 @@ class Caller(Protocol):
         headers: Mapping[str, str] | None,
         timeout_ms: int | None,
     ) -> AsyncGenerator[T]: ...
+
+    def show(self, token: str | None) -> None:
+        """From now on calls carry this token; None is the one that the caller was made with."""
+        ...
