@@ -40,12 +40,13 @@ class _Frames:
 class StreamTransport:
     """What a client calls through: one connection for each request."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, address: str = ADDRESS) -> None:
         self._network = network
+        self._address = address
 
     async def send(self, request: Request) -> "_Response":
         try:
-            stream = await self._network.connect(ADDRESS)
+            stream = await self._network.connect(self._address)
         except Retry as error:
             raise DialError(str(error)) from error
         frames = _Frames(stream)

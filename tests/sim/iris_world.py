@@ -26,7 +26,7 @@ from neorion.keel.clock import Rng
 from neorion.keel.rpc import AsgiApp, Channel, connect
 from neorion.keel.run import Supervisor
 from neorion.keel.sim import Host, SeededLoop, World
-from neorion.keel.store import InlineExecutor, MemoryDisk, migrations_in, open_store
+from neorion.keel.store import InlineExecutor, MemoryDisk, Store, migrations_in, open_store
 from tests.sim.iris_truth import LoggedErrors, Machine, Truth
 from tests.sim.iris_wire import ADDRESS, StreamTransport, attend
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 WORKER = Resources(4000, 4, 4)
 GANG_KEY = "slice"
 LEASE = WorkerLeaseTiming.within(Duration.of(seconds=4.6))
-_MIGRATIONS = migrations_in(SCHEMA)
+MIGRATIONS = migrations_in(SCHEMA)
 
 
 class SlowLane(InlineExecutor):
@@ -229,20 +229,23 @@ class Iris:
     async def _control(self, host: Host) -> None:
         self.parts = None
         self._disk.crash()
+        async with open_store(self._disk, migrations=MIGRATIONS, clock=host.clock, lane=self.lane) as store:
+            await self.lead(host, store, ADDRESS)
+
+    async def lead(self, host: Host, store: Store, address: str) -> None:
+        """The life of a controller that owns the store."""
         shapes = [WorkerShape(WORKER, {GANG_KEY: "slice-a"}, len(self.truth.machines))]
         settings = ControllerSettings(self.folder / "controller", shapes=shapes, lease=LEASE)
         settings.folder.mkdir(parents=True, exist_ok=True)
-        async with (
-            open_store(self._disk, migrations=_MIGRATIONS, clock=host.clock, lane=self.lane) as store,
-            Supervisor() as crew,
-        ):
+        async with Supervisor() as crew:
             context = ControllerContext.for_store(store, host.clock, host.ids, host.rng)
             parts = self.parts = await start(settings, context, crew, _unwatched)
             app = AsgiApp(services(parts), ids=host.ids)
+            app.check_leader = store.check_lease
             # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
             await host.clock.sleep(Duration.of(ms=1))
             self.truth.remembered(parts)
-            with self.world.network.listen(ADDRESS, partial(attend, app)):
+            with self.world.network.listen(address, partial(attend, app)):
                 await anyio.sleep_forever()
 
     async def _work(self, host: Host) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from neorion.keel.base.units import Duration
+from neorion.keel.base import Duration, Error
 from neorion.keel.run.supervisor import Supervisor
 from neorion.keel.telemetry import logger
 
@@ -71,11 +71,19 @@ async def _obey_signals(crew: Supervisor, grace: Duration) -> None:
 
 
 def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The one error inside nested groups; the group itself where there are several."""
-    match group.exceptions:
-        case (BaseExceptionGroup() as inner,):
-            return only_error(inner)
-        case (error,):
-            return error
-        case _:
-            return group
+    """The one error inside nested groups; the group itself where there are several.
+
+    Several tasks that end for the same reason, by its code, ended of one error.
+    """
+    first, *others = _leaves(group)
+    same = isinstance(first, Error) and all(
+        isinstance(error, Error) and error.code == first.code for error in others
+    )
+    return first if same or not others else group
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
