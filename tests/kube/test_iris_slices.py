@@ -1,5 +1,6 @@
 """Slices on a real API server with simulated nodes: NodePools that fail, and what a waiting job says of it."""
 
+import json
 import os
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -218,3 +219,21 @@ async def test_an_installation_says_what_it_waits_for_and_goes_without_a_trace(a
         "iris-controller-state"
     ]
     assert f"Namespace {OTHER_ROOM}" in [name async for name in installer.remove(purge=True)]
+
+
+async def test_an_installation_of_two_controllers_is_what_the_api_server_takes(api: Client):
+    text = (FILES / "kubernetes.yaml").read_text().replace("namespace: jobs", "namespace: pair")
+    text = text.replace("kubernetes: {}", "kubernetes: { replicas: 2, storage_class: shared }", 1)
+    text += "storage: { database: '${IRIS_DATABASE}' }\n"
+    file = loads(text, ClusterFile, {"IRIS_DATABASE": "postgresql://db/iris"}, file="cluster.yaml")
+    installer = Installer(api, CLOCK, manifests(file, text), names_of(file))
+    applied = [name async for name in installer.apply()]
+    assert applied == [name async for name in installer.apply()]
+    pair = json.loads(await api.read("/apis/apps/v1/namespaces/pair/deployments/iris-controller"))
+    assert (pair["spec"]["replicas"], pair["spec"]["strategy"]["type"]) == (2, "RollingUpdate")
+    [container] = pair["spec"]["template"]["spec"]["containers"]
+    assert container["command"][-1] == "--standby"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/health"
+    async for _ in installer.remove(purge=True):
+        pass

@@ -41,7 +41,11 @@ class StandbyIris(Iris):
     def channel(self, host: Host, timeout: Duration = CALL_TIMEOUT) -> Channel:
         callers = [
             ConnectCaller(
-                StreamTransport(self.world.network, _address(name)), f"http://{name}:1", host.ids, None, timeout
+                StreamTransport(self.world.network, _address(name)),
+                f"http://{name}:1",
+                host.ids,
+                None,
+                timeout,
             )
             for name in CONTROLLERS
         ]

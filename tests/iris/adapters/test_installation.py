@@ -67,6 +67,61 @@ def test_another_cluster_file_brings_another_pod():
     assert first["spec"]["template"]["metadata"] != second["spec"]["template"]["metadata"]
 
 
+def two_controllers(name: str) -> tuple[ClusterFile, str]:
+    text = (FILES / name).read_text()
+    for platform in ("kubernetes", "coreweave"):
+        text = text.replace(
+            f"controller:\n  {platform}: {{}}",
+            f"controller:\n  {platform}: {{ replicas: 2, storage_class: shared }}",
+        )
+    text += "storage: { database: '${IRIS_DATABASE}' }\n"
+    return loads(text, ClusterFile, {"IRIS_DATABASE": "postgresql://user:secret@db/iris"}), text
+
+
+def test_of_two_controllers_the_service_reaches_the_one_that_leads():
+    file, text = two_controllers("kubernetes.yaml")
+    made = manifests(file, text)
+    deployment = of_kind(made, "Deployment")["spec"]
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["type"] == "RollingUpdate"
+    [container] = deployment["template"]["spec"]["containers"]
+    assert container["command"][-1] == "--standby"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/health"
+    assert {"secretRef": {"name": "iris-controller-env", "optional": True}} in container["envFrom"]
+    # Both write logs and read the keys.
+    claim = of_kind(made, "PersistentVolumeClaim")["spec"]
+    assert (claim["accessModes"], claim["storageClassName"]) == (["ReadWriteMany"], "shared")
+    budget = of_kind(made, "PodDisruptionBudget")["spec"]
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+    assert "user:secret" not in str(made)
+
+
+def test_one_controller_is_replaced_only_after_it_has_ended():
+    text = (FILES / "kubernetes.yaml").read_text()
+    deployment = of_kind(manifests(read(text), text), "Deployment")["spec"]
+    assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
+    assert "--standby" not in deployment["template"]["spec"]["containers"][0]["command"]
+
+
+def test_two_controllers_with_sqlite_are_refused():
+    text = (FILES / "kubernetes.yaml").read_text().replace("kubernetes: {}", "kubernetes: { replicas: 2 }", 1)
+    with pytest.raises(Invalid, match="SQLite on a volume serves one controller") as refused:
+        manifests(read(text), text)
+    assert refused.value.code == "iris.replicas_store"
+    assert "storage.database: ${IRIS_DATABASE}" in refused.value.hint
+
+
+def test_a_password_in_the_cluster_file_is_refused():
+    text = (
+        FILES / "kubernetes.yaml"
+    ).read_text() + "storage: { database: 'postgresql://user:secret@db/iris' }\n"
+    with pytest.raises(Invalid) as refused:
+        manifests(read(text), text)
+    assert refused.value.code == "iris.database_in_file"
+    assert "user:secret" not in str(refused.value) + refused.value.hint
+
+
 @pytest.mark.parametrize(
     ("before", "after", "code"),
     [

@@ -37,5 +37,9 @@ class LeaderEpoch:
     def check(self, epoch: int) -> None:
         """Refuses an answer of any other controller than the one of the session."""
         if epoch > self._highest:
-            raise Retry("iris.new_leader", "Another controller leads now.", hint="The worker joins it.")
+            raise Retry(
+                "iris.new_leader",
+                "Another controller leads now.",
+                hint="Wait until the worker has joined it.",
+            )
         self.follow(epoch)

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from neorion.keel.base import Duration, Error
+from neorion.keel.base import Error
+from neorion.keel.base.units import Duration
 from neorion.keel.run.supervisor import Supervisor
 from neorion.keel.telemetry import logger
 

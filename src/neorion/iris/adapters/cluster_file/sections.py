@@ -147,6 +147,14 @@ class ServiceController(Model):
         min_length=1,
         description="The controller's own machine on CoreWeave, for `iris cluster up`.",
     )
+    replicas: Literal[1, 2] = Field(
+        default=1,
+        description="With 2 one controller leads and one stands by. They need `storage.database`.",
+    )
+    storage_class: str = Field(
+        default="",
+        description="The class of the controller's volume. Two controllers share a volume that many nodes may write.",
+    )
 
 
 class LocalController(Model):

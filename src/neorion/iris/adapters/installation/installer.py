@@ -106,7 +106,8 @@ class Installer:
         deployment = await self._api.get(DEPLOYMENT, DEPLOYMENT_NAME, self._namespace)
         status = deployment.status
         current = status.observed_generation >= deployment.meta.generation
-        if current and status.updated_replicas and status.available_replicas == status.replicas:
+        # Of two replicas the one that leads is available.
+        if current and status.updated_replicas == status.replicas and status.available_replicas:
             return None
         pods = [
             pod

@@ -18,6 +18,8 @@ DEPLOYMENT_NAME: Final = "iris-controller"
 POOL_NAME: Final = "iris-controller-pool"
 # The controller's home, on its volume.
 HOME: Final = "/var/lib/iris"
+# The Secret with the variables that the cluster file refers to.
+VARIABLES: Final = "iris-controller-env"
 CLUSTER_FILE: Final = "neorion.dev/cluster-file"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _BOUGHT: Final = frozenset({"NodePool", "ClusterRole", "ClusterRoleBinding"})
@@ -72,6 +74,7 @@ def manifests(file: ClusterFile, text: str) -> list[dict[str, Any]]:
             hint="Leave kubeconfig_path out of the cluster file, and give --kubeconfig to the command.",
         )
     _state_dir(file)
+    _check_database(file, text, service.replicas)
     template_text = Template(
         files("neorion.iris.adapters.installation").joinpath("manifests.yaml").read_text()
     )
@@ -87,6 +90,8 @@ def manifests(file: ClusterFile, text: str) -> list[dict[str, Any]]:
     for manifest in found:
         if manifest["kind"] == CONFIG_MAP.name:
             manifest["data"] = {"config.yaml": text}
+        if manifest["kind"] == CLAIM.name and service.storage_class:
+            manifest["spec"]["storageClassName"] = service.storage_class
         if manifest["kind"] == DEPLOYMENT.name:
             template = manifest["spec"]["template"]
             # Another cluster file is read by another Pod.
@@ -96,7 +101,59 @@ def manifests(file: ClusterFile, text: str) -> list[dict[str, Any]]:
             spec["imagePullSecrets"] = [{"name": name} for name in cluster.image_pull_secrets]
             if not buys:
                 del spec["nodeSelector"]
+        if service.replicas > 1:
+            _add_standby(manifest)
     return [manifest for manifest in found if buys or manifest["kind"] not in _BOUGHT]
+
+
+def _add_standby(manifest: dict[str, Any]) -> None:
+    """Changes an object of one controller into that of two: one leads, and only that one is ready."""
+    spec = manifest.get("spec")
+    match manifest["kind"]:
+        case "NodePool":
+            spec["targetNodes"] = 2
+        case "PersistentVolumeClaim":
+            spec["accessModes"] = ["ReadWriteMany"]
+        case "PodDisruptionBudget":
+            spec["maxUnavailable"] = 1
+            # A standby is never ready, and may always be moved.
+            spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
+        case "Deployment":
+            spec["replicas"] = 2
+            # A new Pod becomes ready only when the leader ends, so the old ones do not wait for it.
+            spec["strategy"] = {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "100%"},
+            }
+            pod = spec["template"]["spec"]
+            pod["topologySpreadConstraints"] = [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "kubernetes.io/hostname",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": {"app": DEPLOYMENT_NAME}},
+                }
+            ]
+            pod["containers"][0]["command"].append("--standby")
+        case _:
+            pass
+
+
+def _check_database(file: ClusterFile, text: str, replicas: int) -> None:
+    """Refuses two controllers with a database for one, and a password outside of a Secret."""
+    database = file.storage.database
+    if replicas > 1 and database is None:
+        raise Invalid(
+            "iris.replicas_store",
+            f"controller.replicas is {replicas}, but SQLite on a volume serves one controller.",
+            hint=f"Write storage.database: ${{IRIS_DATABASE}}, with a postgresql:// address in the Secret {VARIABLES}.",
+        )
+    if database is not None and database.reveal() in text:
+        raise Invalid(
+            "iris.database_in_file",
+            "The cluster file holds the address of the database, and its ConfigMap is not secret.",
+            hint=f"Write storage.database: ${{IRIS_DATABASE}}, and put the address into the Secret {VARIABLES}.",
+        )
 
 
 def _state_dir(file: ClusterFile) -> str:
