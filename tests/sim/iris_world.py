@@ -61,6 +61,7 @@ class Iris:
         self.world = world
         # Many tasks that are over in a moment, instead of a few that last.
         self.quick = quick
+        self.spans: tuple[float, ...] = (0.001, 0.01) if quick else (0.01, 0.02, 0.3, 1.0, 4.0)
         self.folder = folder
         self.truth = Truth()
         self.lane = SlowLane(world.loop, world.chance("store"))
@@ -215,8 +216,7 @@ class Iris:
 
     def _fate(self, order: AttemptSpec) -> ScriptedOutcome:
         rng = self._fates
-        spans = (0.001, 0.01) if self.quick else (0.01, 0.02, 0.3, 1.0, 4.0)
-        run_s = rng.choice(spans) * rng.uniform(0.5, 1)
+        run_s = rng.choice(self.spans) * rng.uniform(0.5, 1)
         fails = dict(order.environment.variables)["FAILS"]
         failed = rng.random() < float(fails)
         value = b"" if failed else order.attempt.encode()

@@ -28,6 +28,8 @@ class StandbyIris(Iris):
 
     def __init__(self, world: World, folder: Path, machines: int) -> None:
         super().__init__(world, folder, machines, quick=False)
+        # Some outlast the leases of the store and of the workers together.
+        self.spans = (0.02, 1.0, 16.0, 24.0)
         self.database = world.host("database")
         self.server = MemoryServer(self.database.clock)
         self.standby = world.host("standby")
