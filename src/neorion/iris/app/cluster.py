@@ -77,8 +77,8 @@ class RunningCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a controller process runs. On a leash it ends with standard input, and its slices with it.
+class ServeOptions:
+    """Options of a controller process. On a leash it ends with standard input, and its slices with it.
 
     A `standby` begins when no other controller leads any more.
     """
@@ -89,7 +89,7 @@ class RunOptions:
 
 
 async def run_cluster(
-    crew: Supervisor, file: ClusterFile, folder: Path, options: RunOptions, *, tell: Callable[[str], None]
+    crew: Supervisor, file: ClusterFile, folder: Path, options: ServeOptions, *, tell: Callable[[str], None]
 ) -> None:
     """Runs until the crew is to stop."""
     launch = _leashed if options.leash else worker_command

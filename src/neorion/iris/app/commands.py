@@ -11,7 +11,7 @@ import click
 from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, kubernetes_settings
 from neorion.iris.adapters.cluster_file.sections import LocalController
 from neorion.iris.adapters.runtimes.process.syscalls import set_pdeathsig
-from neorion.iris.app.cluster import RunOptions, local_file, run_cluster
+from neorion.iris.app.cluster import ServeOptions, local_file, run_cluster
 from neorion.iris.app.runtime import RuntimeChoice, task_pods
 from neorion.iris.app.worker import WorkerSetup, run_worker
 from neorion.iris.model import Resources
@@ -83,7 +83,7 @@ def controller_serve(out: Output, **options: Unpack[_ControllerOptions]) -> None
     usual_host, usual_port = _place(file)
     place = (options["host"] or usual_host, usual_port if port is None else port)
     folder = Path(file.storage.state_dir).expanduser()
-    _run_cluster(out, file, folder, RunOptions(place, standby=options["standby"]))
+    _run_cluster(out, file, folder, ServeOptions(place, standby=options["standby"]))
 
 
 @worker.command("serve", cls=Command)
@@ -183,10 +183,10 @@ def local(out: Output, **options: Unpack[_LocalOptions]) -> None:
         file = load(config, ClusterFile, os.environ)
     else:
         file = local_file(options["workers"], auth=options["auth"])
-    _run_cluster(out, file, options["folder"], RunOptions(("127.0.0.1", options["port"]), leash=leash))
+    _run_cluster(out, file, options["folder"], ServeOptions(("127.0.0.1", options["port"]), leash=leash))
 
 
-def _run_cluster(out: Output, file: ClusterFile, folder: Path, options: RunOptions) -> None:
+def _run_cluster(out: Output, file: ClusterFile, folder: Path, options: ServeOptions) -> None:
     async def main(crew: Supervisor) -> None:
         def tell(address: str) -> None:
             out.text(f"{address}\n")

@@ -52,7 +52,7 @@ _LIMITS: Final = RequestLimits(header_time=Duration.of(seconds=1))
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where a controller answers, whether it leads or waits."""
+    """The address of a controller, whether it leads or waits."""
 
     host: str
     port: int
@@ -102,7 +102,7 @@ class StandbyServer:
         self._ended = anyio.Event()
 
     def explain(self, why: Error) -> None:
-        """What it waits for, from now on."""
+        """Records the reason for which it waits."""
         if why.sentence != self._why:
             self._why = why.sentence
             log.info("stands by", why=why.sentence)
@@ -142,7 +142,7 @@ class StandbyServer:
         raise Retry(
             "iris.standby",
             f"This controller stands by. {self._why}",
-            hint="Ask the controller that leads. Through a Service only that one is asked.",
+            hint="Ask the controller that leads.",
             after=_ASK_AGAIN,
         )
 

@@ -24,7 +24,7 @@ class LeaderEpoch:
             raise Retry(
                 "iris.old_epoch",
                 f"The controller has epoch {epoch}, but one with epoch {self._highest} was obeyed before.",
-                hint="Stop the older controller. After its store was made anew, start the worker with an empty folder.",
+                hint="Stop the older controller, or start the worker with an empty folder if the store was made anew.",
             )
         if epoch > self._highest:
             self._highest = epoch

@@ -35,7 +35,7 @@ class MemoryDisk:
 
 @dataclass(slots=True)
 class LeaseRow:
-    """Who owns a store, and until when by the clock of its server."""
+    """The owner of a store, and the end of its lease by the clock of the server."""
 
     epoch: int = 0
     holder: str = ""
@@ -55,7 +55,7 @@ class MemoryServer:
         self.lease = LeaseRow()
 
     def link(self, holder: str, reachable: Callable[[], bool] = lambda: True) -> "MemoryLink":
-        """What one process opens. While it is not `reachable` every statement fails."""
+        """The way of one process to this server. While it is not `reachable` every statement fails."""
         return MemoryLink(self, holder, reachable)
 
 

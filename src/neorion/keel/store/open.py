@@ -35,7 +35,7 @@ _EXAMPLES = "Write sqlite:///var/lib/neorion/store.db or postgresql://user@host/
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What a store is opened with."""
+    """The terms under which a store is opened."""
 
     migrations: Sequence[Migration]
     clock: Clock
