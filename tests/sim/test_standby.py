@@ -119,8 +119,9 @@ async def slow_leader_is_met_again(cluster: StandbyIris) -> None:
             cluster.world.links.partition([old.name], [name])
             cluster.world.network.reset(old.name, name)
         await cluster.world.sleep(14)
-        cluster.world.links.heal()
         old.drift(1)
+        old.restart()
+        cluster.world.links.heal()
 
 
 def _all_obey(cluster: StandbyIris, epoch: int) -> bool:
