@@ -146,7 +146,7 @@ def test_why_gives_one_sentence_and_a_hint(iris: Iris, sleeper: str, ended: str)
     assert json.loads(iris("why", sleeper, "-o", "json").out)["code"] == "running"
     over = json.loads(iris("why", ended, "-o", "json").out)
     assert (over["code"], over["sentence"]) == ("exit_code", f"{over['name']} ended with exit code 3.")
-    assert over["hint"] == f"see what it wrote: iris job logs {over['name']}"
+    assert over["hint"] == f"See its output with: iris job logs {over['name']}."
 
 
 def test_cancelling_ends_the_process(iris: Iris, start: Start):

@@ -9,13 +9,13 @@ from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
 
 LOCK = threading.Lock()
-PLAIN = "Pass plain data, and open files, locks and connections inside of the function."
+PLAIN = "Pass plain data, and open files, locks and connections in the function."
 AMOUNT = 'Write an amount like 2, "500m" or "8Gi".'
 TIME = 'Write a time such as 90, "30s" or "2h".'
 NAME = "Use up to 63 letters, digits, '.', '_' and '-', beginning and ending with a letter or digit."
-CALL = "Give what it takes in args=(…) and kwargs={…}."
-WORK = "Give a function, a text for the shell, or a list of texts: a program and its arguments."
-OPTIONS = "the options stand in docs/guides/iris.md"
+CALL = "Pass the function's arguments in args=(…) and kwargs={…}."
+WORK = "Pass a function, a shell command as a string, or a program and its arguments as a list."
+OPTIONS = "See the options in docs/guides/iris.md."
 TEXT = 'Give the name as text: submit(work, "train").'
 GPUS = 'Write 8, "H100" or "H100:8".'
 NUMBER = "Give a smaller number."
@@ -41,12 +41,12 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "a chunk of less than nothing": (
         lambda client: client.map(print, [1, 2], chunk=-1),
         "iris.chunk",
-        "Take 1 or more, or leave chunk out.",
+        "Set chunk to 1 or more, or omit it.",
     ),
     "more chunks than one message names": (
         lambda client: client.start_map(print, [LOCK] * 120_001, chunk=1),
         "iris.chunk",
-        "Take 3 or more, or leave chunk out.",
+        "Set chunk to 3 or more, or omit it.",
     ),
     "more arguments than one message names": (
         submit(print, args=(1,), replicas=100_000),
@@ -86,17 +86,17 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "an async function": (
         submit(waits),
         "iris.entry",
-        "Give one that runs it: lambda: asyncio.run(waits()).",
+        "Pass a function that runs it: lambda: asyncio.run(waits()).",
     ),
     "an async function for many": (
         lambda client: client.map(waits, [1]),
         "iris.entry",
-        "Give one that runs it: lambda: asyncio.run(waits()).",
+        "Pass a function that runs it: lambda: asyncio.run(waits()).",
     ),
     "items and function the wrong way round": (
         lambda client: client.map(cast("Any", [1]), "ab"),
         "iris.entry",
-        "Give the function first.",
+        "Pass a function as the first argument.",
     ),
     "one package for a list of them": (submit(packages="numpy"), "iris.option", OPTIONS),
     "one constraint for a list of them": (submit(require="zone=moon"), "iris.option", OPTIONS),
@@ -105,7 +105,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "a text for a number of tasks": (
         submit(replicas="4"),
         "iris.replicas",
-        "Submit no job where there is nothing to do.",
+        "Set replicas to 1 or more.",
     ),
     "resources that are a text": (submit(resources="gpu"), "iris.option", OPTIONS),
     "a misspelt part of an environment": (
@@ -180,7 +180,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
         "rpc.unsendable",
         NUMBER,
     ),
-    "no task at all": (submit(replicas=0), "iris.replicas", "Submit no job where there is nothing to do."),
+    "no task at all": (submit(replicas=0), "iris.replicas", "Set replicas to 1 or more."),
     "fewer tries than none": (submit(retries=-1), "iris.budget", "Give a number of retries from 0."),
     "a variable that is none": (
         submit(env={"A=B": "c"}),
