@@ -191,13 +191,13 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "put_blob",
         put(ABSENT, b"late", 10, last=False),
         "iris.blob_part",
-        "Send it again from 0.",
+        "Send the blob again from 0.",
     ),
     "a part from before the beginning": (
         "put_blob",
         put(ABSENT, b"x", -1, last=False),
         "iris.blob_part",
-        "Send it again from 0.",
+        "Send the blob again from 0.",
     ),
     "a part that is too large": (
         "put_blob",
@@ -209,7 +209,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "get_blob",
         pb.GetBlobRequest(digest=ABSENT),
         "iris.no_blob",
-        "Its job may be past its retention.",
+        "Check that its job is not past its retention.",
     ),
 }
 
@@ -284,6 +284,6 @@ async def test_a_hostile_bundle_is_refused_by_the_worker(world: Cluster, case: s
         job = await client.calls.submit(request)
         error = await refusal(lambda: client.wait(job.id, timeout=60))
         ended = (await client.get(job.id)).ending
-    assert (error.code, error.hint) == ("iris.not_built", "see what it wrote: iris job logs /zoe/raw")
+    assert (error.code, error.hint) == ("iris.not_built", "See its output with: iris job logs /zoe/raw.")
     assert "The bundle is refused: " in error.sentence
     assert words in cast("pb.Ending", ended).message
