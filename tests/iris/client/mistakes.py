@@ -20,7 +20,7 @@ TEXT = 'Give the name as text: submit(work, "train").'
 GPUS = 'Write 8, "H100" or "H100:8".'
 NUMBER = "Give a smaller number."
 UTF8 = "Write names and values as UTF-8; send other bytes in files or arguments."
-PORT = "Name it with up to 63 letters, digits, '.', '_' and '-'."
+PORT = "Use up to 63 letters, digits, '.', '_' and '-'."
 RULE = 'Write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot".'
 LISTS = "Give at most 10000, each of at most 131072 characters; send data as files or arguments."
 
@@ -75,11 +75,11 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "an empty command": (submit(" "), "iris.entry", WORK),
     "a command with a number in it": (submit(["echo", 1]), "iris.entry", WORK),
     "work and name the wrong way round": (submit("train", print), "iris.name", TEXT),  # pyright: ignore[reportArgumentType] -- that is the mistake
-    "a program without a name": (submit(["", "x"]), "iris.entry", "Give one of both."),
+    "a program without a name": (submit(["", "x"]), "iris.entry", "Give one of them."),
     "a package without a name": (
         submit(packages=["numpy", " "]),
         "iris.packages",
-        "Leave it out, or name it.",
+        "Name the package, or leave it out.",
     ),
     "a port without a name": (submit(ports=[""]), "iris.ports", PORT),
     "a port whose variable no shell reads": (submit(ports=["a b"]), "iris.ports", PORT),
@@ -138,7 +138,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "8 GPUs where the largest machine has 4": (
         submit(resources={"gpu": 8}),
         "iris.infeasible",
-        "ask for 4 GPUs or fewer per task, and for more tasks",
+        "Request 4 GPUs or fewer per task, and more tasks.",
     ),
     "GPUs of a kind there is none of": (
         submit(resources={"gpu": "H10:1"}),
@@ -148,12 +148,12 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "more memory than any machine has": (
         submit(resources={"memory": "900Ti"}),
         "iris.infeasible",
-        "ask for 7629Mi or less",
+        "Request 7629Mi or less.",
     ),
     "a constraint nobody meets": (
         submit(require=["zone=moon"]),
         "iris.infeasible",
-        "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
+        "Drop the constraint, or see the workers' attributes with: iris worker list -o wide.",
     ),
     "a constraint that is none": (submit(require=["=="]), "iris.constraint", RULE),
     "a misspelt priority": (submit(priority="batsch"), "iris.band", 'did you mean "batch"?'),
@@ -181,7 +181,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
         NUMBER,
     ),
     "no task at all": (submit(replicas=0), "iris.replicas", "Set replicas to 1 or more."),
-    "fewer tries than none": (submit(retries=-1), "iris.budget", "Give a number of retries from 0."),
+    "fewer tries than none": (submit(retries=-1), "iris.budget", "Give 0 or more retries."),
     "a variable that is none": (
         submit(env={"A=B": "c"}),
         "iris.variable",

@@ -138,18 +138,18 @@ def put(digest: str, body: bytes, offset: int = 0, *, last: bool = True) -> pb.P
 
 
 SHA = "Send it under the SHA-256 of its bytes."
-DIGITS = "Name a blob by 64 hexadecimal digits in lower case."
+DIGITS = "Use 64 hexadecimal digits in lower case."
 with_wrong_blob = spec(entry=call_of(HEX))
 with_wrong_blob.blobs = [pb.Blob(digest=HEX, body=b"other")]
 
 RAW: dict[str, tuple[str, Any, str, str]] = {
     "a submission of nothing": ("submit", pb.SubmitRequest(), "iris.spec", "Fill in its spec."),
-    "a job that runs nothing": ("submit", spec(entry=None), "iris.entry", "Give one of both."),
+    "a job that runs nothing": ("submit", spec(entry=None), "iris.entry", "Give one of them."),
     "a command of no words": (
         "submit",
         spec(entry=Oneof("command", pb.Command())),
         "iris.entry",
-        "Give one of both.",
+        "Give one of them.",
     ),
     "a function nobody sent": (
         "submit",
@@ -163,7 +163,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "submit",
         spec(inputs=[HEX, HEX]),
         "iris.inputs",
-        "Give one for each task, or none.",
+        "Give one input for each task, or none.",
     ),
     "less than nothing": (
         "submit",
@@ -171,7 +171,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "iris.resources",
         "Give amounts of 0 or more.",
     ),
-    "a limit below nothing": ("submit", spec(run_limit_ms=-1), "iris.limits", "Leave it out for no limit."),
+    "a limit below nothing": ("submit", spec(run_limit_ms=-1), "iris.limits", "Omit the limit to have none."),
     "a comparison that is none": (
         "submit",
         spec(constraints=[pb.Constraint(key="a", op="~", values=["b"])]),

@@ -155,7 +155,7 @@ async def test_a_gang_is_let_in_where_it_fits_and_not_where_it_never_will(tmp_pa
         for key, most in (("slice", 3), ("zone", 4)):
             with pytest.raises(Invalid) as refused:
                 await there.jobs("ada").submit(gang(key, most + 1))
-            assert refused.value.sentence.endswith(f"one {key} never holds more than {most} of them.")
+            assert refused.value.sentence.endswith(f"one {key} can never hold more than {most} of them.")
 
 
 async def test_a_key_used_again_is_the_same_job_if_the_same_is_said_about_it(tmp_path: Path):

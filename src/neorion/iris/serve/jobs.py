@@ -61,7 +61,7 @@ class JobEndpoint(JobService):
     async def _submit(
         self, request: pb.SubmitRequest, message: pb.JobSpec, entry: AuditScope
     ) -> pb.SubmitResponse:
-        content = Digest(hashlib.sha256(wire.said(message)).hexdigest())
+        content = Digest(hashlib.sha256(wire.dedup_content(message)).hexdigest())
         task = current_task()
         if task is not None:
             inherit(message, self._find(task.job).spec)
