@@ -155,7 +155,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "submit",
         spec(entry=call_of(ABSENT)),
         "iris.blob_missing",
-        "Send it first, or with the job.",
+        "Send the blob first, or with the job.",
     ),
     "a function under a wrong hash": ("submit", with_wrong_blob, "iris.blob_hash", SHA),
     "a hash that is none": ("submit", spec(entry=call_of("../../etc/passwd")), "iris.digest", DIGITS),

@@ -14,7 +14,7 @@ from neorion.iris.adapters.runtimes.process.forkserver.server import RUN_GRACE_N
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import Resources
 from neorion.iris.ports import ExitKind
-from neorion.iris.testing.runtime_waits import ended, said
+from neorion.iris.testing.runtime_waits import ended, logged
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
 from tests.iris.runtimes.test_calls import log_of, run, value_of
@@ -78,7 +78,7 @@ async def test_a_fork_bomb_is_contained_and_ended(runtime: ProcessRuntime, order
         run_limit=Duration.of(seconds=1),
     )
     await runtime.start(order)
-    await said(runtime, order.attempt, "ready")
+    await logged(runtime, order.attempt, "ready")
     with anyio.fail_after(60):
         assert (await run(runtime, orders.call(lambda: 1))).well
         end = await ended(runtime, order.attempt)
@@ -120,7 +120,7 @@ async def test_the_kernel_holds_a_task_to_what_it_asked_for(
         orders.shell("echo ready; sleep 1000"), resources=Resources(cpu_milli=500, memory=64 * MIB)
     )
     await runtime.start(order)
-    await said(runtime, order.attempt, "ready")
+    await logged(runtime, order.attempt, "ready")
     (task,) = procfs.children(forkserver(root))
     settings, folders = held(task), groups_of(task)
     if grouped(root):

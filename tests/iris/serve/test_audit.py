@@ -23,7 +23,7 @@ async def test_every_call_that_changes_something_is_on_record(tmp_path: Path):
         job = await there.jobs("ada").submit(asking("/ada/job"))
         with pytest.raises(Denied) as refused:
             await there.jobs("bob").cancel(pb.CancelRequest(job=job.id))
-        assert refused.value.hint == "ask ada or an administrator"
+        assert refused.value.hint == "Ask ada or an administrator."
         await there.jobs("ada").cancel(pb.CancelRequest(job=job.id))
         with pytest.raises(Denied):
             await there.cluster("bob").drain(pb.DrainRequest(worker=joined.worker))

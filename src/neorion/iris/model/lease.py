@@ -16,7 +16,6 @@ class WorkerLeaseTiming:
     """Timing of a lease. A worker that could not renew for `lasts` ends its tasks.
 
     The controller retries them after `lost_after`. A worker without contact for `silent_after` gets no new work.
-
     """
 
     renew_every: Duration

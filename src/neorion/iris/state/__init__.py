@@ -1,6 +1,6 @@
-"""What the controller knows: the book in memory, the journal that makes it durable, and the schema of the store.
+"""State of the controller: records in memory, the journal that makes them durable, and the schema of the store.
 
-Keeps records and answers questions about them. Which record should come next is not decided here.
+Stores and finds records. Decisions about changes are made elsewhere.
 """
 
 from neorion.iris.state.audit_rows import KEEP_DEEDS, deeds_before, last_number, note_deed
