@@ -186,7 +186,7 @@ def test_few_groups_wait_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name in names:
         for file, text in (("cgroup.procs", ""), ("memory.current", "1"), ("memory.events", "oom_kill 0")):
             (tmp_path / name / file).write_text(text)
-        spare.give_back(name)
+        spare.release(name)
     assert [spare.take(cgroups.ResourceLimits(memory, 0)) for memory in (64, 32)] == [names[2], names[1]]
     assert spare.take(cgroups.ResourceLimits(16, 0)) not in names
 
@@ -198,7 +198,7 @@ def test_what_the_dead_left_is_cleared_away_and_what_the_living_have_is_not(tmp_
     kept = {own, tmp_path / "iris-1", tmp_path / "iris-of-somebody", tmp_path / "other"}
     for path in (*kept, tmp_path / f"iris-{dead.pid}" / "attempt-1"):
         path.mkdir(parents=True)
-    cgroups.CgroupManager(2, str(own), str(own), str(own)).sweep_after_the_dead()
+    cgroups.CgroupManager(2, str(own), str(own), str(own)).sweep_abandoned()
     assert set(tmp_path.iterdir()) == kept
 
 
