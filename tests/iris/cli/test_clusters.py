@@ -131,7 +131,7 @@ def test_without_tokens_everybody_on_this_machine_is_let_in(
     start = ["cluster", "start", "--local", "--detach", "--port", "0", "--workers", "2", "--no-auth"]
     code, out, err = shown(capfd, *start, "--folder", str(folder), "-o", "json")
     assert code == 0, err
-    assert "warning: Everybody on this machine may do everything on this cluster." in err
+    assert "warning: All users of this machine have full access to this cluster." in err
     # As another user, for whom the controller left no token. The pin of its key is no secret.
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "nobody"))
     pin = re.search(r"Other users of this machine set: export IRIS_TOKEN=(sha256:\w+:)", err)

@@ -131,7 +131,7 @@ def test_a_gang_over_several_groups_is_told_which_of_them_holds_it_up():
     busy = replace(beside, slices=[slice_in(SliceState.READY, "2h", name=f"s{n}") for n in range(3)])
     plan = autoscale([PAIR, busy], [gang], NOW)
     assert plan.creates == [Create("pair", 4)], "with all of it there, a place can be held"
-    assert plan.reasons[JobId("j")].sentence.startswith("spare has 3 of the 4 slices it may have")
+    assert plan.reasons[JobId("j")].sentence.startswith("spare has 3 of at most 4 slices")
 
 
 @pytest.mark.parametrize(

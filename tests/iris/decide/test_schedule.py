@@ -153,9 +153,9 @@ def test_a_user_at_the_cap_is_told_so_and_others_go_on():
 @pytest.mark.parametrize(
     ("cap", "fit", "says"),
     [
-        (Quota(cpu_milli=5000), 2, "ada has 4 cores in use, and may have 5 cores at once."),
+        (Quota(cpu_milli=5000), 2, "ada uses 4 cores; the limit is 5 cores at once."),
         (Quota(memory=3 * 2**30), 1, "ada uses 2Gi of memory; the limit is 3Gi at once."),
-        (Quota(gpus=3), 3, "ada has 3 GPUs in use, and may have 3 GPUs at once."),
+        (Quota(gpus=3), 3, "ada uses 3 GPUs; the limit is 3 GPUs at once."),
     ],
 )
 def test_a_cap_on_resources_leaves_room_for_what_fits_it(cap: Quota, fit: int, says: str):

@@ -1,7 +1,7 @@
-"""The command line of iris, `iris` or `neorion iris`: work for the cluster, and the cluster itself.
+"""Command line of iris, `iris` or `neorion iris`: jobs, and the cluster itself.
 
-Speaks to a controller through the client alone. What a command declares stands in the module of its noun; what it
-does is imported when it is called, because the client brings a whole RPC stack along.
+It calls a controller with the client only. Commands are declared in the module of their noun; implementations are
+imported when a command runs, because the client imports a whole RPC stack.
 """
 
 import os
@@ -63,6 +63,6 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    # At once: the RPC client's threads may be on their way into Python, and an interpreter that winds itself down under
-    # them aborts, and the exit code with it.
+    # Exits at once: threads of the RPC client may enter Python, and an interpreter that finalizes at that moment
+    # aborts with another exit code.
     os._exit(run(app))

@@ -1,4 +1,4 @@
-"""Options and words that the commands share. Cheap to import: every help passes through here."""
+"""Shared options of the commands. Cheap to import, because every help needs them."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ import click
 from neorion.keel.cli import SuggestingChoice
 
 DEFAULT_CONTROLLER: Final = "http://localhost:10000"
-# The model's own words; the model itself is too heavy for a help.
+# Copies of the model's enums, because importing the model would slow down every help.
 STATES: Final = ("pending", "running", "succeeded", "failed", "cancelled")
 BANDS: Final = ("production", "interactive", "batch")
 
@@ -23,7 +23,7 @@ state_option = click.option(
     metavar="STATE",
     help="Only these; may be given more than once.",
 )
-# Which part of what a task wrote.
+# Options that select a part of a log.
 attempt_option = click.option(
     "--attempt",
     type=click.IntRange(min=1),

@@ -1,4 +1,4 @@
-"""`iris audit`: who changed what."""
+"""`iris audit`: the audit log."""
 
 import click
 

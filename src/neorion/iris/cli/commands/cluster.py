@@ -1,4 +1,4 @@
-"""`iris cluster`: what is there, a cluster of one's own on this machine, and a controller in Kubernetes."""
+"""`iris cluster`: the status, a local cluster, and a controller in Kubernetes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +32,7 @@ def status_command() -> None:
     type=click.IntRange(0, 65_535),
     help="The port to listen on; 0 takes any that is free.",
 )
-# As many as the client takes: each is some processes of this machine.
+# The same limit as in the client: each worker is several processes.
 @click.option("--workers", default=2, type=click.IntRange(1, 256), help="Number of workers.")
 @_folder
 @click.option(
@@ -68,7 +68,7 @@ _in_cluster = [
 
 
 def _on_kubernetes(function: Callable[..., None]) -> Callable[..., None]:
-    """Options that say which installation is meant."""
+    """Adds the options that select an installation."""
     for option in reversed(_in_cluster):
         function = option(function)
     return function

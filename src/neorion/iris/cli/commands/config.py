@@ -1,4 +1,4 @@
-"""`iris config`: cluster files, checked before anything is started from them."""
+"""`iris config`: checks of cluster files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`iris job`: what is there, what it writes, how it ends."""
+"""`iris job`: lists, logs, waits and cancellations of jobs."""
 
 import click
 

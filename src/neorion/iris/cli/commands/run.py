@@ -1,4 +1,4 @@
-"""`iris run`: a command, on the cluster, as if it ran here."""
+"""`iris run`: runs a command on the cluster like a local one."""
 
 from functools import partial
 from pathlib import Path
@@ -8,7 +8,7 @@ import click
 from neorion.iris.cli.options import BANDS, controller_option
 from neorion.keel.cli import Command, SuggestingChoice, dry_run_option
 
-# What may be given more than once is not taken from the environment: a variable would be cut at its spaces.
+# Repeatable options are not read from the environment, because a variable would be split at its spaces.
 _many = partial(click.option, multiple=True, allow_from_autoenv=False)
 
 

@@ -1,4 +1,4 @@
-"""`iris slice`: machines that come and go together."""
+"""`iris slice`: machines that are created and deleted together."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`iris task`: the parts of a job."""
+"""`iris task`: the tasks of a job."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`iris why`: one sentence, and what to do about it."""
+"""`iris why`: the reason for a job's state, with a hint."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`iris worker`: who runs tasks."""
+"""`iris worker`: workers, drain and revocation."""
 
 import click
 
