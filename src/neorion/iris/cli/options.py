@@ -12,7 +12,7 @@ STATES: Final = ("pending", "running", "succeeded", "failed", "cancelled")
 BANDS: Final = ("production", "interactive", "batch")
 
 controller_option = click.option(
-    "--controller", default=DEFAULT_CONTROLLER, metavar="URL", help="Where the controller answers."
+    "--controller", default=DEFAULT_CONTROLLER, metavar="URL", help="URL of the controller."
 )
 state_option = click.option(
     "--state",
@@ -21,7 +21,7 @@ state_option = click.option(
     type=SuggestingChoice(STATES),
     allow_from_autoenv=False,
     metavar="STATE",
-    help="Only these; may be given more than once.",
+    help="Show only this state. Repeatable.",
 )
 # Options that select a part of a log.
 attempt_option = click.option(
@@ -29,11 +29,15 @@ attempt_option = click.option(
     type=click.IntRange(min=1),
     allow_from_autoenv=False,
     metavar="N",
-    help="This try of it; the last one if none is given.",
+    help="Attempt to show (default: the last one).",
 )
 follow_option = click.option(
-    "-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Go on until the job has ended."
+    "-f",
+    "--follow",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="Follow the output until the job has ended.",
 )
 tail_option = click.option(
-    "--tail", type=click.IntRange(min=1), metavar="LINES", help="Only the last lines of each task."
+    "--tail", type=click.IntRange(min=1), metavar="LINES", help="Show only the last lines of each task."
 )

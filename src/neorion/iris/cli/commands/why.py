@@ -10,4 +10,4 @@ from neorion.keel.cli import Command
 @click.argument("name", metavar="JOB")
 @controller_option
 def why_command() -> None:
-    """Say why a job waits, or how it ended."""
+    """Explain why a job waits, or how it ended."""
