@@ -239,7 +239,9 @@ def test_a_gang_that_pushes_gets_one_group_and_only_what_it_needs():
     found = plan(there, gang, runs=runs)
     assert len({name.attempt[2] for name in found.preemptions}) == 1
     assert len(found.preemptions) == 2
-    assert found.reasons[JobId("p")].sentence == "It waits for 2 tasks of other jobs to stop, which it preempts."
+    assert (
+        found.reasons[JobId("p")].sentence == "It waits for 2 tasks of other jobs to stop, which it preempts."
+    )
 
 
 def test_lower_bands_do_not_take_what_a_claim_counts_on():

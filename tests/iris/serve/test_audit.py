@@ -96,7 +96,7 @@ async def test_no_token_is_on_record(tmp_path: Path):
 
 
 async def test_the_newest_are_kept_and_the_numbers_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(audit_rows, "KEEP_DEEDS", 3)
+    monkeypatch.setattr(audit_rows, "AUDIT_ENTRIES_MAX", 3)
     for life in range(2):
         async with office(tmp_path) as there:
             for number in range(4):

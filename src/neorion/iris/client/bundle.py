@@ -132,7 +132,7 @@ def _unpackable(name: str, why: str) -> Invalid:
     return Invalid(
         "iris.bundle_file",
         f"The file {name!r} {why}.",
-        hint="Exclude it with .gitignore or --exclude, or send no files with --no-bundle.",
+        hint="Exclude it with .gitignore or exclude, or send no files with --no-bundle.",
     )
 
 
@@ -143,5 +143,5 @@ def _too_large(folder: Path, sizes: dict[str, int]) -> Invalid:
         "iris.bundle_large",
         f"{folder} is too large to send: {len(sizes)} files, {size(sum(sizes.values()))}. "
         f"The limit is {size(BYTES_MAX)} compressed. Largest files: {listed}.",
-        hint="Exclude files with .gitignore or --exclude, or send no files with --no-bundle.",
+        hint="Exclude files with .gitignore or exclude, or send no files with --no-bundle.",
     )

@@ -18,9 +18,7 @@ class JobFailed(Terminal):
         super().__init__(
             f"iris.{ending.cause or 'failed'}",
             f"{job.name} {_describe(ending)}.",
-            hint=_HINTS.get(ending.cause, "See its output with: iris job logs {name}.").format(
-                name=job.name
-            ),
+            hint=_HINTS.get(ending.cause, "See its output with: iris job logs {name}.").format(name=job.name),
         )
         self.ending = ending
 
@@ -106,7 +104,7 @@ async def failure_of(job: pb.Job, task: pb.Task, small: bytes, fetch: Fetch) -> 
             for note in getattr(error, "__notes__", ()):
                 failed.add_note(note)
             return failed
-        except BaseException as error:  # noqa: BLE001 -- this is the value: whatever the task raised
+        except BaseException as error:  # noqa: BLE001 -- the task may raise any error
             return error
     return (JobCancelled if task.state == "cancelled" else JobFailed)(job, ending)
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model.record import AuditEntry
-from neorion.iris.state import note_deed
+from neorion.iris.state import note_audit_entry
 from neorion.keel.base import Denied, Error
 from neorion.keel.rpc import Principal
 
@@ -51,7 +51,7 @@ class AuditLog:
     def note(self, who: str, what: str, target: str, outcome: str) -> None:
         self.last += 1
         entry = AuditEntry(self.last, self._context.clock.now(), who, what, target, outcome)
-        note_deed(self._context.journal, entry)
+        note_audit_entry(self._context.journal, entry)
 
     async def denied(self, who: Principal, path: str, error: Denied) -> None:
         """Records a call that the caller's role does not allow. Its request is not read, so the target is unknown."""

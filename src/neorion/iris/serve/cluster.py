@@ -15,7 +15,7 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterService
 from neorion.iris.model.record import AuditEntry, Worker
 from neorion.iris.serve.authorization import check_admin
-from neorion.iris.state import deeds_before
+from neorion.iris.state import audit_entries_before
 from neorion.keel.base import Conflict, Instant, NotFound, did_you_mean
 from neorion.keel.rpc import caller
 from neorion.keel.rpc.paging import page_size
@@ -120,7 +120,7 @@ class ClusterEndpoint(ClusterService):
         number = request.before or self.audit_log.last + 1
         entries: list[pb.AuditEntry] = []
         while number > 1 and len(entries) < limit:
-            page = await deeds_before(self.context.store, number, PAGE_MAX)
+            page = await audit_entries_before(self.context.store, number, PAGE_MAX)
             if not page:
                 break
             number = page[-1].number

@@ -6,14 +6,14 @@ from neorion.iris.state.journal import Journal
 from neorion.keel.store import Store
 
 # A few weeks of a busy cluster, which take some tens of megabytes.
-KEEP_DEEDS = 100_000
+AUDIT_ENTRIES_MAX = 100_000
 _DIGITS = 16
 
 
-def note_deed(journal: Journal, deed: AuditEntry) -> None:
-    journal.note("audit", _key(deed.number), deed)
-    if deed.number > KEEP_DEEDS:
-        journal.note("audit", _key(deed.number - KEEP_DEEDS), None)
+def note_audit_entry(journal: Journal, entry: AuditEntry) -> None:
+    journal.note("audit", _key(entry.number), entry)
+    if entry.number > AUDIT_ENTRIES_MAX:
+        journal.note("audit", _key(entry.number - AUDIT_ENTRIES_MAX), None)
 
 
 async def last_number(store: Store) -> int:
@@ -22,7 +22,7 @@ async def last_number(store: Store) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-async def deeds_before(store: Store, number: int, limit: int) -> list[AuditEntry]:
+async def audit_entries_before(store: Store, number: int, limit: int) -> list[AuditEntry]:
     """Entries before `number`, the newest first."""
     rows = await store.read(
         lambda tx: tx.execute(

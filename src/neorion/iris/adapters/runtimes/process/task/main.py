@@ -232,11 +232,11 @@ def _unpickle(path: str) -> Any:  # noqa: ANN401 -- any object of the user
     start = os.read(fd, _READ_BYTES)
     if len(start) < _READ_BYTES:
         os.close(fd)
-        return pickle.loads(start)  # noqa: S301 -- as above
+        return pickle.loads(start)  # noqa: S301 -- the task's own data, in the task's own process
     os.lseek(fd, 0, os.SEEK_SET)
     # Unbuffered, because a pickle is read in large pieces.
     with open(fd, "rb", buffering=0) as file:
-        return pickle.load(file)  # noqa: S301 -- as above
+        return pickle.load(file)  # noqa: S301 -- the task's own data, in the task's own process
 
 
 def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[..., object]]) -> int:
