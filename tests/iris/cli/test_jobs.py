@@ -289,7 +289,7 @@ def test_a_task_that_waits_has_not_been_tried(iris: Iris, sleeper: str):
     shown = iris("run", "--no-bundle", "--cpu", CORES, "--detach", "-o", "json", "--", "true")
     job = json.loads(shown.out)["id"]
     assert json.loads(iris("task", "attempts", job, "0", "-o", "json").out) == []
-    assert "not been tried yet" in iris("task", "attempts", job, "0").err
+    assert "has no attempt yet" in iris("task", "attempts", job, "0").err
     iris("job", "cancel", job, "--yes")
 
 
@@ -298,5 +298,5 @@ def test_who_has_no_token_is_told_where_it_goes(iris: Iris, monkeypatch: pytest.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     done = iris("job", "list")
     assert (done.code, done.out) == (Exit.DENIED, "")
-    assert "wants to know who you are" in done.err
+    assert "requires a token" in done.err
     assert "hint: Set IRIS_TOKEN to the token" in done.err

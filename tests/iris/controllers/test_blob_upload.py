@@ -90,7 +90,7 @@ async def test_what_nobody_goes_on_with_is_let_go(tmp_path: Path):
         await found.take("ann", DIGEST, *PARTS[0], last=False)
         found.expire()
         assert len(list((tmp_path / "spool").iterdir())) == 1
-        now[0] += 2 * blob_upload._IDLE_MOST.seconds
+        now[0] += 2 * blob_upload._IDLE_MAX.seconds
         found.expire()
         assert list((tmp_path / "spool").iterdir()) == []
 
@@ -104,7 +104,7 @@ async def test_transfers_that_were_broken_off_do_not_keep_others_out(
         found = blob_upload.BlobUploads(tmp_path / "spool", parts.blobs, VirtualClock(lambda: now[0]))
         for sender in ("ann", "bob"):
             await found.take(sender, DIGEST, *PARTS[0], last=False)
-        now[0] += 2 * blob_upload._IDLE_MOST.seconds
+        now[0] += 2 * blob_upload._IDLE_MAX.seconds
         await found.take("eve", DIGEST, *PARTS[0], last=False)
         assert len(list((tmp_path / "spool").iterdir())) == 1
 

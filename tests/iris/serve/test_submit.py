@@ -54,11 +54,11 @@ async def test_a_dry_run_is_refused_beside_what_is_there(tmp_path: Path):
         question.dry_run = True
         assert (await jobs.submit(question)).name == "/ada/job"
         question.key = "another"
-        with pytest.raises(Conflict, match="is already there"):
+        with pytest.raises(Conflict, match="already exists"):
             await jobs.submit(question)
         question = asking("/ada/other")
         question.key, question.dry_run = "/ada/job", True
-        with pytest.raises(Conflict, match="which is another job"):
+        with pytest.raises(Conflict, match="which is a different job"):
             await jobs.submit(question)
 
 
@@ -177,5 +177,5 @@ async def test_a_key_used_again_is_the_same_job_if_the_same_is_said_about_it(tmp
         again = await jobs.submit(calling(b"another pickle of it", b="2", a="1"))
         assert (again.id, again.existed) == (first.id, True)
         for other in (calling(b"one pickle", a="2", b="2"), asking("/ada/nightly")):
-            with pytest.raises(Conflict, match="which is another job"):
+            with pytest.raises(Conflict, match="which is a different job"):
                 await jobs.submit(other)

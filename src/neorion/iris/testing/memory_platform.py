@@ -86,13 +86,13 @@ class MemoryPlatform:
         self._apply_due_changes()
         return [slice_.seen() for slice_ in self._slices.values()]
 
-    async def describe(self, slice_id: SliceId) -> SliceStatus:
+    async def describe(self, piece: SliceId) -> SliceStatus:
         self._apply_due_changes()
-        return self._find(slice_id).seen()
+        return self._find(piece).seen()
 
-    async def terminate(self, slice_id: SliceId) -> None:
+    async def terminate(self, piece: SliceId) -> None:
         self._apply_due_changes()
-        known = self._slices.get(slice_id)
+        known = self._slices.get(piece)
         if known is not None and known.goes is None:
             known.goes = self._clock.monotonic() + self._end_delay.seconds
             self._broadcaster.tell(known.seen())
@@ -115,22 +115,22 @@ class MemoryPlatform:
             await self._clock.sleep(self._until_due() or _AT_ONCE)
             self._apply_due_changes()
 
-    def order(self, slice_id: SliceId) -> SliceRequest:
-        return self._find(slice_id).order
+    def order(self, piece: SliceId) -> SliceRequest:
+        return self._find(piece).order
 
     def behave(self, group: str, behaviour: FaultProfile) -> None:
         self._gate.behave(group, behaviour)
 
-    async def lose(self, slice_id: SliceId) -> None:
+    async def lose(self, piece: SliceId) -> None:
         """Removes one machine of a slice."""
         self._apply_due_changes()
-        self._lose(self._find(slice_id))
+        self._lose(self._find(piece))
 
-    def _find(self, slice_id: SliceId) -> _Slice:
-        if (known := self._slices.get(slice_id)) is None:
+    def _find(self, piece: SliceId) -> _Slice:
+        if (known := self._slices.get(piece)) is None:
             raise NotFound(
                 "iris.no_slice",
-                f"The slice {slice_id} does not exist.",
+                f"The slice {piece} does not exist.",
                 hint="List the slices with: iris slice list.",
             )
         return known

@@ -84,7 +84,7 @@ class BlobCache:
             self._make_room(0)
             raise Retry(
                 "iris.worker_disk",
-                "The disk has no room for a task's blobs.",
+                "There is no room for a task's blobs.",
                 hint="Free space on the worker.",
             ) from error
 

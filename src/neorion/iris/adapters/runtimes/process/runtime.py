@@ -168,7 +168,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
             case Refusal.NO_DISK:
                 raise Retry(
                     "runtime.disk",
-                    "The disk has no room for another attempt.",
+                    "There is no room for another attempt.",
                     hint="Free space on the worker.",
                 )
             case _:
