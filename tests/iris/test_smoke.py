@@ -149,7 +149,7 @@ def test_waiting_too_long_for_a_place_fails_the_job(client: IrisClient):
     blocker = client.submit("sleep 600", "blocker", replicas=2, resources={"cpu": 4})
     patient = client.submit("true", "patient", resources={"cpu": 4})
     late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="1s")
-    with pytest.raises(Exception, match="longer than its timeout"):
+    with pytest.raises(Exception, match="longer than its scheduling timeout"):
         client.wait(late, timeout=60)
     reason = patient.status().reason
     assert reason is not None

@@ -175,14 +175,14 @@ def test_ctrl_c_while_a_cluster_starts_leaves_none(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     handles: list[int] = []
-    said = local_cluster._said
+    said = local_cluster._read_address
 
     async def interrupted(pid: int, *args: Any) -> NoReturn:
         handles.append(os.pidfd_open(pid))
         await said(pid, *args)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(local_cluster, "_said", interrupted)
+    monkeypatch.setattr(local_cluster, "_read_address", interrupted)
     start = ("cluster", "start", "--local", "--detach", "--port", "0", "--folder", str(folder))
     assert shown(capfd, *start)[:2] == (Exit.INTERRUPTED, "")
     assert select.select(handles, [], [], 0)[0] == handles

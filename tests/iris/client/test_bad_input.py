@@ -71,9 +71,9 @@ async def test_a_users_mistake_is_told_with_a_hint(world: Cluster, case: str):
 async def test_an_option_of_the_wrong_kind_is_told_in_our_words(world: Cluster):
     async with AsyncIrisClient.remote(world.url, user="zoe") as client:
         told: list[tuple[dict[str, Any], str]] = [
-            ({"packages": "numpy"}, "packages takes a list, not a text."),
-            ({"environment": {"env": {"A": 1}}}, "environment.env[...] takes a text, not a whole number."),
-            ({"timeout": None}, "timeout takes a number or a text, not None."),
+            ({"packages": "numpy"}, "packages must be a list, not a text."),
+            ({"environment": {"env": {"A": 1}}}, "environment.env[...] must be a text, not a whole number."),
+            ({"timeout": None}, "timeout must be a number or a text, not None."),
         ]
         for option, sentence in told:
             error = await refusal(lambda option=option: submit(**option)(client))
