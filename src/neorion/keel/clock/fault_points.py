@@ -21,5 +21,5 @@ async def fault_point(name: str) -> None:
 
 
 def set_fault_hook(hook: Hook) -> Token[Hook | None]:
-    """Only simulations call this: from here on, every point reached in this context asks `hook`."""
+    """Installs `hook` for every fault point reached in this context. Only simulations call this."""
     return _hook.set(hook)
