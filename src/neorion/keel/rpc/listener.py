@@ -57,5 +57,5 @@ class Listener(Server):
         )
 
     def _init_shared_socket(self) -> None:
-        # Granian owns the descriptor from here and closes it as soon as it is told to stop.
+        # Granian owns the descriptor from here and closes it when it stops.
         self._shd = SocketHolder(self._bound.detach(), False, self.backlog)  # pyright: ignore[reportCallIssue] -- its stub omits the arguments
