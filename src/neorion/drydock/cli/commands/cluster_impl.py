@@ -46,10 +46,10 @@ def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
     for each in yard.names() if every else [name]:
         there = each in yard.names()
         if dry_run:
-            out.say(f"{each} would be removed." if there else f'There is no cluster "{each}".')
+            out.say(f"{each} would be removed." if there else f'The cluster "{each}" does not exist.')
         else:
             anyio.run(yard.down, each)
-            out.say(f"{each} is gone." if there else f'There is no cluster "{each}".')
+            out.say(f"{each} is gone." if there else f'The cluster "{each}" does not exist.')
 
 
 def _chosen(extras: str) -> set[str]:

@@ -32,7 +32,7 @@ def add_command(
 
 def remove_command(out: Output, node_name: str, name: str) -> None:
     async def go() -> None:
-        async with ClusterManager.of(out.env).held(name) as cluster:
+        async with ClusterManager.of(out.env).exclusive(name) as cluster:
             if node_name in {each.name for each in nodes(cluster.layout)}:
                 await remove(cluster, node_name)
             else:
@@ -46,7 +46,7 @@ def _add_simulated(out: Output, name: str, text: str) -> None:
     group = SimulatedNodeGroup.parse(text)
 
     async def add(tell: Callable[[str], None]) -> None:
-        async with ClusterManager.of(out.env).held(name) as cluster:
+        async with ClusterManager.of(out.env).exclusive(name) as cluster:
             await add_simulated(cluster, group, tell)
 
     run(out, f"{group.count} simulated nodes", add)
@@ -61,7 +61,7 @@ def _add_real(out: Output, name: str, node_name: str, gpus: int, size: str) -> N
 
     async def add(tell: Callable[[str], None]) -> None:
         await yard.up(name, ClusterOptions(networked=True), tell)
-        async with yard.held(name) as cluster:
+        async with yard.exclusive(name) as cluster:
             await add_node(cluster, node_name, spec, tell)
 
     run(out, f"node {node_name}", add)
