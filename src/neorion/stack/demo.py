@@ -59,15 +59,15 @@ async def _play(out: Output) -> None:
     )
     async with _running() as running, AsyncIrisClient.remote(running.address, token=running.token) as client:
         story = DemoNarrator(out, client, SystemClock(), running.lose)
-        story.tell(f"the controller listens at {running.address}; it has no machines yet")
+        story.print_line(f"the controller listens at {running.address}; it has no machines yet")
         job = await client.start_map(
             shard_loss, list(range(SHARDS)), "demo", chunk=1, resources={"gpu": "H100:8", "memory": "1Gi"}
         )
-        story.tell(f"submitted {job.name}; it waits for machines", "submitted")
+        story.print_line(f"submitted {job.name}; it waits for machines", "submitted")
         await story.follow(job, SHARDS)
         values: list[list[float]] = await client.wait(job)
         loss = sum(value for (value,) in values) / SHARDS
-        story.tell(f"every shard's value is here: the mean loss is {loss:.4f}", "results")
+        story.print_line(f"every shard's value is here: the mean loss is {loss:.4f}", "results")
         await story.wait_for_idle()
         out.text(story.summary(len(values), await client.tasks(job.id)))
 

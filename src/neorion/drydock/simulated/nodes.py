@@ -20,7 +20,7 @@ LABEL: Final = "drydock.neorion.dev/simulated"
 PLAYED: Final = "kwok.x-k8s.io/node"
 # A spec for the node's Lease with another holder, so that KWOK stops renewing it and the node becomes NotReady.
 SILENCE: Final = {"spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 100_000_000}}
-# Where there are real nodes too: pods are to run on those unless they say otherwise.
+# Used if the cluster has real nodes too: pods run on those unless they tolerate it.
 _TAINT: Final = {"key": PLAYED, "value": "fake", "effect": "NoSchedule"}
 # Renewed every quarter of it. Much longer, and the controller manager takes nodes for lost (it waits 10 s).
 _LEASE_S: Final = 20

@@ -16,7 +16,9 @@ from neorion.keel.base import Denied
 
 
 @contextmanager
-def shared_cluster(name: str, yard: ClusterManager, wishes: ClusterOptions = NO_EXTRAS) -> Generator[Cluster]:
+def shared_cluster(
+    name: str, manager: ClusterManager, wishes: ClusterOptions = NO_EXTRAS
+) -> Generator[Cluster]:
     """The first process creates the cluster, the last one removes it.
 
     Each user holds a lock that the kernel releases even when a process is killed. A cluster that remained is
@@ -25,16 +27,16 @@ def shared_cluster(name: str, yard: ClusterManager, wishes: ClusterOptions = NO_
     with _opened(name, "gate") as gate, _opened(name, "users") as users:
         fcntl.flock(gate, fcntl.LOCK_EX)
         if _is_alone(users.fileno()):
-            anyio.run(yard.down, name)
-            anyio.run(yard.up, name, wishes)
+            anyio.run(manager.down, name)
+            anyio.run(manager.up, name, wishes)
         fcntl.flock(users, fcntl.LOCK_SH)
         fcntl.flock(gate, fcntl.LOCK_UN)
         try:
-            yield yard.find(name)
+            yield manager.find(name)
         finally:
             fcntl.flock(gate, fcntl.LOCK_EX)
             if _is_alone(users.fileno()):
-                anyio.run(yard.down, name)
+                anyio.run(manager.down, name)
 
 
 def is_shared(name: str) -> bool:
@@ -42,13 +44,13 @@ def is_shared(name: str) -> bool:
     return _lock(name, "gate").exists()
 
 
-def remove_unused(name: str, yard: ClusterManager) -> bool:
+def remove_unused(name: str, manager: ClusterManager) -> bool:
     """Removes a shared cluster that no running process uses. Returns true if it did."""
     with _opened(name, "gate") as gate, _opened(name, "users") as users:
         # The holder of the gate creates the cluster, or removes it.
         if not (_is_alone(gate.fileno()) and _is_alone(users.fileno())):
             return False
-        anyio.run(yard.down, name)
+        anyio.run(manager.down, name)
         return True
 
 

@@ -14,7 +14,7 @@ _hook: ContextVar[Hook | None] = ContextVar("neorion_fault_hook", default=None)
 
 
 async def fault_point(name: str) -> None:
-    """Names a place, `room.step.when`. A simulation may wait here, raise here, or crash the process here."""
+    """Marks a point in the code, `package.step.when`. A simulation may delay, raise or crash the process here."""
     hook = _hook.get()
     if hook is not None:
         await hook(name)

@@ -26,7 +26,7 @@ class Listener(Server):
     """Granian on a socket that is already bound and listening.
 
     Granian itself binds with SO_REUSEPORT, where a second server on the same port gets half of the connections instead
-    of an error, and does not tell the port it got.
+    of an error, and does not report its port.
     """
 
     def __init__(

@@ -56,12 +56,12 @@ def _add_real(out: Output, name: str, node_name: str, gpus: int, size: str) -> N
     cpus, _, memory = size.partition(":")
     spec = NodeSpec(gpus=gpus, cpus=cpus, memory=memory)
     require_real_nodes(out.env, os.geteuid())
-    yard = ClusterManager.of(out.env)
-    yard.find(name)
+    manager = ClusterManager.of(out.env)
+    manager.find(name)
 
     async def add(tell: Callable[[str], None]) -> None:
-        await yard.up(name, ClusterOptions(networked=True), tell)
-        async with yard.exclusive(name) as cluster:
+        await manager.up(name, ClusterOptions(networked=True), tell)
+        async with manager.exclusive(name) as cluster:
             await add_node(cluster, node_name, spec, tell)
 
     run(out, f"node {node_name}", add)
