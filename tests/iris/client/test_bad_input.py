@@ -113,7 +113,7 @@ async def test_a_workers_token_submits_nothing(world: Cluster):
     token = (world.controller.folder / "worker.token").read_text()
     async with AsyncIrisClient.remote(world.url, token=token) as client:
         error = await refusal(lambda: client.submit("true", "bad"))
-    assert (error.code, error.hint) == ("rpc.role", "It takes one of the roles: admin, task, user.")
+    assert (error.code, error.hint) == ("rpc.role", "Get a token with one of the roles: admin, task, user.")
 
 
 # Over the raw calls, as no client of ours would.
