@@ -1,59 +1,22 @@
 """Checks on a real API server: sound, broken on purpose, with their control prevented, interrupted, and without rights."""
 
-import copy
 from typing import Any
 
 import anyio
 import pytest
 
-from neorion.conformance.adapters.kinds import FLAVOR, JOB, POD, WEBHOOKS, kind
+from neorion.conformance.adapters.kinds import FLAVOR, WEBHOOKS, kind
+from neorion.conformance.adapters.removal import RUN_LABEL
 from neorion.conformance.adapters.run_folder import load_run, verify_run
-from neorion.conformance.adapters.workspace import RUN_LABEL
 from neorion.conformance.model import Environment, Verdict
 from neorion.keel.base import Denied, NotFound
-from neorion.keel.kube import Kind, Selector
+from neorion.keel.kube import Selector
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import NAMESPACE
 from tests.conformance.checker import Checker, Fault
+from tests.conformance.kube.faults import ungated, unguarded, unhooked, unplaced, unwatched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
-Json = dict[str, Any]
-
-
-def ungated(kind: Kind[Any], manifest: Json) -> Json:
-    """A scheduler that knows no gangs: pods of Jobs are placed one by one."""
-    if kind is JOB and manifest["metadata"]["name"] != "blocker":
-        manifest = copy.deepcopy(manifest)
-        manifest["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name", None)
-        manifest["spec"]["suspend"] = False
-        manifest["spec"]["template"].pop("metadata", None)
-    return manifest
-
-
-def unplaced(kind: Kind[Any], manifest: Json) -> Json:
-    """Nothing places the pods of the control."""
-    if kind is POD and manifest["metadata"]["name"].startswith("alone-"):
-        manifest = copy.deepcopy(manifest)
-        manifest["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "nowhere"}
-    return manifest
-
-
-def unwatched(kind: Kind[Any], manifest: Json) -> Json:
-    """An operator that is not there: it never sees the Job that it should reconcile."""
-    if kind is JOB and manifest["metadata"]["name"] == "waiting":
-        manifest = copy.deepcopy(manifest)
-        manifest["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name", None)
-    return manifest
-
-
-def unguarded(kind: Kind[Any], manifest: Json) -> Json:
-    """A webhook that lets a wrong object pass."""
-    return {**manifest, "spec": {}} if kind is FLAVOR else manifest
-
-
-def unhooked(kind: Kind[Any], manifest: Json) -> Json:
-    """The dead webhook of the control is never called."""
-    return {**manifest, "webhooks": []} if kind is WEBHOOKS else manifest
 
 
 @pytest.mark.parametrize("requirement", ["gang_scheduling", "robust_controller"])

@@ -12,6 +12,7 @@ COMMON_RIGHTS: Final = (
     "create namespaces",
     "delete namespaces",
     "list namespaces",
+    "watch namespaces",
     "list nodes",
     "watch serviceaccounts",
     "create pods",

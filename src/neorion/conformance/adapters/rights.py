@@ -27,9 +27,12 @@ async def missing_rights(api: RecordingApi, rights: Iterable[str]) -> list[str]:
         if not answer.get("status", {}).get("allowed"):
             missing.add(right)
 
-    async with anyio.create_task_group() as tasks:
-        for right in wanted:
-            tasks.start_soon(review, right)
+    try:
+        async with anyio.create_task_group() as tasks:
+            for right in wanted:
+                tasks.start_soon(review, right)
+    except BaseExceptionGroup as group:
+        raise next(iter(group.exceptions)) from None
     return [right for right in wanted if right in missing]
 
 
