@@ -35,7 +35,7 @@ _NOW: Final = Duration(0)
 
 
 class RecordingApi:
-    """What checks may ask of a cluster. Objects are plain JSON, because checks drive kinds of many makers."""
+    """The requests that checks may send to a cluster. Objects are plain JSON, because checks drive kinds of many makers."""
 
     def __init__(self, client: Client, recorder: Recorder) -> None:
         self._client = client
@@ -44,7 +44,7 @@ class RecordingApi:
         self.disturbances: list[str] = []
 
     async def read(self, path: str) -> Json:
-        """What a path of the server holds that is no object, as JSON."""
+        """The JSON at a path of the server that is not an object."""
         answer = await self._recorded("read", path, None, lambda: self._client.read(path))
         try:
             return msgspec.json.decode(answer, type=Json)
@@ -83,7 +83,7 @@ class RecordingApi:
         )
 
     async def try_create(self, kind: Kind[Any], manifest: Mapping[str, object]) -> Json:
-        """As `create`, and nothing comes of it."""
+        """Asks the server to check a creation without carrying it out."""
         key = kind.key(manifest)
         rehearsing = self._client.rehearsing()
         return await self._recorded(
@@ -130,7 +130,7 @@ class RecordingApi:
     async def watch(
         self, kind: Kind[Any], namespace: str, select: Selector
     ) -> AsyncGenerator[AsyncIterator[tuple[str, Json]]]:
-        """Events as (type, object); "SYNCED" once everything that was there has been given."""
+        """The events as (type, object); "SYNCED" once everything that was there has been given."""
         async with self._noticing(), self._client.watch(kind.raw, namespace, select) as events:
 
             async def recorded() -> AsyncIterator[tuple[str, Json]]:

@@ -32,7 +32,7 @@ def sign_run(folder: Path, key: Path) -> None:
     if done.returncode or not (folder / SIGNATURE).is_file():
         raise Invalid(
             "conformance.not_signed",
-            f"{folder} was not signed with {key}: {_words(done)}",
+            f"{folder} was not signed with {key}: {_reason(done)}",
             hint="Sign with a private key of OpenSSH.",
         )
 
@@ -58,7 +58,7 @@ def signature_problems(folder: Path, key: Path) -> list[Finding]:
         allowed.write_text(f'{_SIGNER} namespaces="{_NAMESPACE}" {signer}\n', "utf-8")
         command = [_PROGRAM, "-Y", "verify", "-f", str(allowed), "-I", _SIGNER, "-n", _NAMESPACE]
         done = _run([*command, "-s", str(folder / SIGNATURE)], (folder / SEAL).read_bytes())
-    return [_problem(f"The signature is not that of {key}: {_words(done)}")] if done.returncode else []
+    return [_problem(f"The signature is not that of {key}: {_reason(done)}")] if done.returncode else []
 
 
 def _run(command: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]:
@@ -70,7 +70,7 @@ def _run(command: list[str], given: bytes) -> subprocess.CompletedProcess[bytes]
         ) from None
 
 
-def _words(done: subprocess.CompletedProcess[bytes]) -> str:
+def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
     return done.stderr.decode(errors="replace").strip()[:200] or "ssh-keygen gave no reason."
 
 

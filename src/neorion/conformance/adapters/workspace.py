@@ -25,7 +25,7 @@ _READY_MOST: Final = Duration.of(seconds=20)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a person may choose about a run. `hardware` states that real kubelets have real accelerators."""
+    """The options of a run. `hardware` states that real kubelets have real accelerators."""
 
     profile: AcceleratorProfile
     image: str = "docker.io/library/busybox:1.36"

@@ -1,4 +1,4 @@
-"""Runs checks one after the other, records what they conclude, and cleans up whatever happens."""
+"""Runs checks one after the other, records what they conclude, and always cleans up."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Told = Callable[[CheckResult], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asked for: a version, and some of its requirements or all."""
+    """A version, and the requirements of it to check: some or all."""
 
     id: str
     version: str
@@ -78,7 +78,7 @@ class Engine:
         return self._seal(request, kubernetes, started, results, interrupted=False)
 
     def rights(self, wanted: Iterable[Requirement], request: Request) -> list[str]:
-        """Everything that the chosen checks need."""
+        """The rights of the chosen checks."""
         found = [
             self._checks[each.id] for each in wanted if request.chosen(each.id) and each.id in self._checks
         ]

@@ -46,7 +46,7 @@ class RunId(Id):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the options of `run` say."""
+    """The options of `run`, checked."""
 
     version: str
     only: frozenset[str]
@@ -81,7 +81,7 @@ class Choice:
 
 
 class Planned(Struct, frozen=True):
-    """What the run would do about one requirement."""
+    """The plan of a run for one requirement."""
 
     requirement: str
     level: str

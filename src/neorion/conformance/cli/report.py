@@ -13,13 +13,13 @@ from neorion.keel.cli import Command, SuggestingChoice
     "--form",
     type=SuggestingChoice(["program", "rich"]),
     default="program",
-    help="program: PRODUCT.md of a PRODUCT.yaml; rich: HTML of a run.",
+    help="Form: program is PRODUCT.md of a PRODUCT.yaml, rich is HTML of a run.",
 )
 @click.option(
     "--file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to write it, instead of printing it.",
+    help="Write it to this file instead of printing it.",
 )
 def report_command() -> None:
     """Write the report of a product or a run.

@@ -17,7 +17,7 @@ class Conclusion(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What PRODUCT.yaml may say about a requirement."""
+    """The entry that PRODUCT.yaml may have for a requirement."""
 
     status: Status
     notes: str
@@ -48,7 +48,7 @@ def conclude(outcome: Outcome) -> Conclusion:
 
 
 def disturbed(disturbances: Sequence[str]) -> str:
-    """Why nothing follows from a check during which the API server was away; empty if it never was.
+    """The reason to conclude nothing from a check during which the API server was away; empty if it never was.
 
     A disturbance can hide what happened, and it can keep a controller from acting in time.
     """
@@ -75,7 +75,7 @@ def _doubt(outcome: Outcome) -> str:
 
 
 def claim_of(result: CheckResult, *, allow_simulated: bool) -> Claim:
-    """What a result allows to be claimed. Only a PASS with tripped controls may become "Implemented"."""
+    """The claim that a result allows. Only a PASS with tripped controls may become "Implemented"."""
     outcome = result.outcome
     match result.verdict:
         case Verdict.PASS if conclude(outcome).verdict is Verdict.PASS:

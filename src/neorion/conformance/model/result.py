@@ -1,4 +1,4 @@
-"""What a check observed, and what a run concluded from it."""
+"""The observations of a check, and the conclusions of a run."""
 
 from msgspec import Struct
 
@@ -43,7 +43,7 @@ class Outcome(Struct, frozen=True):
 
 
 class CheckPlan(Struct, frozen=True):
-    """What a check would do, told before it does it."""
+    """The plan of a check, shown before it runs."""
 
     creates: tuple[str, ...]
     needs: tuple[str, ...]

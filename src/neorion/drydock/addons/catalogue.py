@@ -32,7 +32,7 @@ class Addon:
 ADDONS: Final = {
     addon.name: addon
     for addon in (
-        # First: it starts the control plane anew.
+        # First: it restarts the control plane.
         Addon("pod-groups", pod_groups.start),
         Addon("coscheduling", coscheduling.start, coscheduling.PROGRAMS),
         Addon("custom-metrics", custom_metrics.start, networked=True),

@@ -46,7 +46,7 @@ async def start(cluster: Cluster) -> None:
 
 
 def _narrowed(item: Manifest) -> Manifest:
-    """Its webhook for pods is asked about pods of JobSets alone: others can be made while it is away."""
+    """Narrows the webhook for pods. It is asked about pods of JobSets alone: others can be made while it is away."""
     for webhook in item.get("webhooks", ()):
         if any("pods" in rule["resources"] for rule in webhook["rules"]):
             webhook["objectSelector"] = _OF_JOBSETS

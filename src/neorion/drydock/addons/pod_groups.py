@@ -15,7 +15,7 @@ _KIND: Final = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
 
 
 async def start(cluster: Cluster) -> None:
-    """Returns when the kind is served. The control plane starts anew, once, with the feature gates."""
+    """Returns when the kind is served. The control plane restarts once, with the feature gates."""
     cluster.layout.data(FEATURES).write_text(json.dumps(_FLAGS))
     await cluster.start_control_plane()
     _, server, *_ = cluster.control_plane()

@@ -93,7 +93,7 @@ async def _serve(
 
 
 async def _until_counted(workspace: Workspace, prometheus: Endpoint, query: str) -> list[Json]:
-    """What was found once every request was counted, or at the end of the patience."""
+    """The samples once every request was counted, or those at the end of the patience."""
     until = workspace.clock.monotonic() + workspace.options.patience.seconds
     while True:
         found = await _query(prometheus, query)

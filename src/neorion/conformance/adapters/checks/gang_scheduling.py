@@ -45,7 +45,7 @@ async def _run(workspace: Workspace) -> Outcome:
     if await workspace.until(POD, lambda pods: bound(pods) == 1 or None) is None:
         workspace.assert_that(placed_whole(0, 1, workspace.options.patience.seconds))
         return Outcome(node.environment, tuple(workspace.assertions), subject=scheduler.name)
-    await _held_back(workspace, scheduler, node, size)
+    await _gang_waits(workspace, scheduler, node, size)
     await _released(workspace, scheduler, size)
     await _control(workspace, node, size)
     await _two_gangs(workspace, scheduler, node, size)
@@ -63,7 +63,7 @@ async def _scheduler(workspace: Workspace) -> GangScheduler | None:
     return None
 
 
-async def _held_back(workspace: Workspace, scheduler: GangScheduler, node: NodeSupply, size: int) -> None:
+async def _gang_waits(workspace: Workspace, scheduler: GangScheduler, node: NodeSupply, size: int) -> None:
     await scheduler.start(workspace, _gang(workspace, "gang", node, size))
     counts = await _counts(workspace, "gang", size)
     seconds = workspace.options.window.seconds
@@ -114,13 +114,13 @@ async def _two_gangs(workspace: Workspace, scheduler: GangScheduler, node: NodeS
 
 
 async def _counts(workspace: Workspace, name: str, size: int) -> list[int]:
-    """How many were bound at each change within the window."""
+    """The number of bound pods at the end of the window."""
     counts: list[int] = [0]
 
-    def look(pods: list[Json]) -> None:
+    def search(pods: list[Json]) -> None:
         counts.append(bound(named(pods, **{GANG_LABEL: name})))
 
-    await workspace.until(POD, look, workspace.options.window)
+    await workspace.until(POD, search, workspace.options.window)
     workspace.api.note("counts", {"group": name, "size": size, "bound": counts[-20:]})
     # What is bound in the end counts: pods of a gang are bound one after the other.
     return counts[-1:]

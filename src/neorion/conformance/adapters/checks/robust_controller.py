@@ -62,7 +62,7 @@ async def _refuses(workspace: Workspace) -> None:
 
 
 async def _message(workspace: Workspace, name: str, body: Json) -> str:
-    """What the API server says against a flavor; empty if nothing."""
+    """The API server's refusal of a flavor; empty if it took the flavor."""
     try:
         await workspace.create(FLAVOR, f"{workspace.namespace}-{name}"[:63], body)
     except Retry as error:
@@ -190,11 +190,11 @@ async def _make_job(workspace: Workspace, name: str, cpu: str, labels: dict[str,
 def _owned(uid: str, but: str = "") -> Callable[[list[Json]], list[Json] | None]:
     """Those of the objects that belong to one, without one of them."""
 
-    def look(found: list[Json]) -> list[Json] | None:
+    def search(found: list[Json]) -> list[Json] | None:
         mine = [each for each in found if uid in judge.owners_of(each) and each["metadata"]["uid"] != but]
         return mine or None
 
-    return look
+    return search
 
 
 ROBUST_CONTROLLER: Final = Check(

@@ -81,7 +81,7 @@ async def _placed(workspace: Workspace, name: str, *, for_window: bool = False) 
 
 
 def _used(quotas: list[Json], resource: str) -> bool:
-    """Whether the quota has counted what is there."""
+    """Returns true once the quota has counted the device."""
     return any(quota.get("status", {}).get("used", {}).get(resource) == "1" for quota in quotas)
 
 
