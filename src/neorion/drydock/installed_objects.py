@@ -55,10 +55,10 @@ async def publish_objects(api: Api, items: Sequence[Manifest]) -> None:
     for some in (first, [item for item in items if item not in first]):
         async with anyio.create_task_group() as tasks:
             for item in some:
-                tasks.start_soon(_ensure, api, item)
+                tasks.start_soon(ensure_object, api, item)
 
 
-async def _ensure(api: Api, item: Manifest) -> None:
+async def ensure_object(api: Api, item: Manifest) -> None:
     """Applied only where it is there already: that costs the API server several times as much, and some kinds are large."""
     collection, name = _collection(item), item["metadata"]["name"]
     try:
