@@ -53,7 +53,7 @@ async def test_up_finishes_an_installation_of_kueue_that_was_broken_off(
 
     try:
         with monkeypatch.context() as broken:
-            broken.setattr("neorion.drydock.kueue._ensure", interrupted)
+            broken.setattr("neorion.drydock.installed_objects.ensure_object", interrupted)
             with pytest.raises(ExceptionGroup):
                 await yard.up("broken", ClusterOptions(kueue=True))
         cluster = await yard.up("broken")

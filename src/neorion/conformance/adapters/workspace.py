@@ -87,10 +87,10 @@ class Workspace:
 
     async def _create_whole(self, kind: Kind[Json], manifest: Mapping[str, object]) -> Json:
         """Interrupted, it waits for the answer: a request on its way could otherwise arrive after the clean-up."""
-        created: Json = {}
+        created: list[Json] = []
         with anyio.CancelScope(shield=True):
-            created = await self.api.create(kind, manifest)
-        return created
+            created.append(await self.api.create(kind, manifest))
+        return created[0]
 
     def manifest(
         self, kind: Kind[Json], name: str, body: Mapping[str, object], labels: Mapping[str, str] = {}

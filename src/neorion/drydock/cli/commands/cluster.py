@@ -26,7 +26,7 @@ from neorion.keel.cli import Command, dry_run_option
     metavar="PART,...",
     default="",
     help=(
-        "What else to run: kueue, coreweave, coscheduling, custom-metrics, gvisor, jobset, karpenter, pod-groups, "
+        "Add-ons to run: kueue, coreweave, coscheduling, custom-metrics, gvisor, jobset, karpenter, pod-groups, "
         "prometheus, traefik."
     ),
 )
