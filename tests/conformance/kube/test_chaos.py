@@ -21,7 +21,6 @@ from neorion.conformance.adapters.removal import clean_up
 from neorion.conformance.adapters.run_folder import RunFolder, load_run, verify_run
 from neorion.conformance.app.engine import Engine
 from neorion.conformance.model import CheckResult, Verdict
-from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.simulated import SimulatedNodeGroup
@@ -35,7 +34,12 @@ from tests.conformance.flaky import flaky
 from tests.conformance.kube.faults import unguarded
 from tests.conformance.kube.test_platforms import assert_clean
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.usefixtures("cut_connections")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.timeout(300),
+    pytest.mark.needs("drydock"),
+    pytest.mark.usefixtures("cut_connections"),
+]
 Json = dict[str, Any]
 T = TypeVar("T")
 CHECK = "robust_controller"
@@ -141,8 +145,6 @@ async def test_an_api_server_that_fails_at_random_gives_no_false_verdict(
 def own_platform() -> Generator[Cluster]:
     """Nothing else is checked here: its API server is killed."""
     options = ClusterOptions((SimulatedNodeGroup(1, "h100x8"),), kueue=True)
-    if not ready(*options.programs):
-        pytest.skip("the programs of clusters are not built (neorion drydock build)")
     with shared_cluster(_OWN, ClusterManager.of(), options) as cluster:
         yield cluster
 

@@ -11,7 +11,6 @@ import pytest
 from neorion.conformance.adapters.gangs import GANG_SCHEDULERS
 from neorion.conformance.adapters.kinds import NODE
 from neorion.conformance.model import CheckResult, Verdict, builtin_profile
-from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.host import running
@@ -23,7 +22,7 @@ from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from tests.conformance.checker import SOUND, Checker, Fault
 from tests.conformance.kube.faults import ungated
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.needs("drydock", "gang-schedulers")]
 ADDONS = ("pod-groups", "coscheduling", "jobset")
 OPTIONS = ClusterOptions((SimulatedNodeGroup(1, "h100x8"),), kueue=True, addons=ADDONS)
 HOST = "h100x8-0000"
@@ -33,8 +32,6 @@ _NAME = f"gangs-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()
 
 @pytest.fixture(scope="module")
 def gang_platform() -> Generator[Cluster]:
-    if not ready(*OPTIONS.programs):
-        pytest.skip("the gang schedulers are not built (neorion drydock build jobset scheduler-plugins)")
     with shared_cluster(_NAME, ClusterManager.of(), OPTIONS) as cluster:
         yield cluster
 

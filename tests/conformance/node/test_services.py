@@ -8,7 +8,6 @@ import pytest
 
 from neorion.conformance.adapters.kinds import AUTOSCALER, HTTP_ROUTE, POD
 from neorion.conformance.model import Verdict
-from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.layout import PortOffset
 from neorion.keel.base import Duration
@@ -16,7 +15,7 @@ from neorion.keel.kube import Kind
 from tests.conformance.checker import SOUND, Change, Checker, Fault, Rows, conclude_as
 from tests.node.pods import NEEDS
 
-pytestmark = [pytest.mark.anyio, NEEDS, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.anyio, NEEDS, pytest.mark.timeout(400), pytest.mark.needs("services")]
 Json = dict[str, Any]
 RESOURCE = "nvidia.com/gpu"
 # As many as the largest simulated machine has.
@@ -127,8 +126,6 @@ PLATFORMS = {
 
 async def test_services_and_scaling(checker: Checker, platform: Cluster):
     """All at once, because they mostly wait. A pool grows for one run at a time."""
-    if not ready("traefik", "prometheus", "karpenter"):
-        pytest.skip("a part is not built (neorion drydock build karpenter prometheus-server traefik)")
     port = platform.layout.port(PortOffset.PROMETHEUS)
     named = checker.with_options(prometheus=f"http://{platform.layout.addresses.host}:{port}")
 

@@ -1,4 +1,7 @@
-"""Gang schedulers that clusters have, one module for each. A check uses the first one that the cluster serves."""
+"""Gang schedulers that clusters have, one module for each. A check uses the first that is served.
+
+Each makes gangs and deletes them. What is concluded about a gang is in `decide`.
+"""
 
 from typing import Final
 
