@@ -2,20 +2,18 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import anyio
 
 from neorion.drydock.api import Api
 from neorion.drydock.binaries import Tell, build_missing, ignore_progress
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Component, running
+from neorion.drydock.installed_objects import WebhookHost, publish_objects, without_processes
 from neorion.drydock.layout import LOOPBACK, Layout, PortOffset
 from neorion.drydock.pki import Subject, rsa_key
-from neorion.keel.base import Conflict, Retry
+from neorion.keel.base import Retry
 
 Manifest = dict[str, Any]
 
@@ -29,9 +27,8 @@ _SECRET: Final = "kueue-webhook-server-cert"  # noqa: S105 -- the name of a secr
 # The host name that Kueue requires in its authority's certificate. Without it, and without an RSA key, it creates its
 # own.
 _AUTHORITY_HOST: Final = "kueue-ca"
-_FRAMEWORKS: Final = ["batch/job", "pod", "deployment", "statefulset"]
-# Our process replaces these. Without the visibility API nothing has to be written outside the cluster's folder.
-_REPLACED: Final = frozenset({"Deployment", "Service", "APIService", "Secret"})
+# JobSets are served once their kind exists.
+_FRAMEWORKS: Final = ["batch/job", "pod", "deployment", "statefulset", "jobset.x-k8s.io/jobset"]
 _API: Final = "/apis/kueue.x-k8s.io/v1beta2"
 # The resource that is served last.
 _LARGEST: Final = "workloads"
@@ -49,23 +46,15 @@ async def start_kueue(cluster: Cluster, tell: Tell = ignore_progress) -> None:
     await build_missing(cluster.shelf, [_WHO], tell)
     _make_identities(cluster)
     source = cluster.shelf.path("kueue").parent / "manifests.json"
-    items = [*_manifests(json.loads(source.read_text()), cluster), _secret(cluster)]
+    hosted = WebhookHost(cluster.pki.certificate("kueue-ca"), layout.port(PortOffset.KUEUE_WEBHOOK))
+    items = [*without_processes(json.loads(source.read_text()), hosted), _secret(cluster)]
     # First: if webhooks exist and no process serves them, no pod can be created, and `resume_kueue` must detect that.
     layout.data("kueue.json").write_text(json.dumps(_configuration(layout)))
     async with cluster.api() as api:
-        await _publish(api, items)
+        await publish_objects(api, items)
         await _until_served(cluster, api)
         await _until_allowed(cluster, api)
     await _start(cluster)
-
-
-async def _publish(api: Api, items: Sequence[Manifest]) -> None:
-    """Publishes all objects in parallel, after the namespace of most of them."""
-    first = [item for item in items if item["kind"] == "Namespace"]
-    for some in (first, [item for item in items if item not in first]):
-        async with anyio.create_task_group() as tasks:
-            for item in some:
-                tasks.start_soon(_ensure, api, item)
 
 
 async def _until_served(cluster: Cluster, api: Api) -> None:
@@ -101,23 +90,6 @@ async def _until_allowed(cluster: Cluster, api: Api) -> None:
 
     for service in _NEEDED:
         await cluster.until(server, partial(allowed, service))
-
-
-async def _ensure(api: Api, item: Manifest) -> None:
-    """Creates the object; applies only if it exists. An apply costs several times as much, and Kueue's kinds are large."""
-    collection, name = _collection(item), item["metadata"]["name"]
-    try:
-        await api.create(collection, item)
-    except Conflict:
-        await api.apply(f"{collection}/{name}", item)
-
-
-def _collection(item: Manifest) -> str:
-    """The path of the object's collection. All kinds of Kueue have a regular plural."""
-    version, namespace = item["apiVersion"], item["metadata"].get("namespace")
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    where = f"{root}/namespaces/{namespace}" if namespace else root
-    return f"{where}/{item['kind'].lower()}s"
 
 
 async def _start(cluster: Cluster) -> None:
@@ -205,29 +177,3 @@ def _configuration(layout: Layout) -> Manifest:
         },
         "integrations": {"frameworks": _FRAMEWORKS},
     }
-
-
-def _manifests(objects: list[Manifest], cluster: Cluster) -> Iterator[Manifest]:
-    """Kueue's own objects, with its webhooks directed to this process."""
-    client = _client(cluster)
-    for manifest in objects:
-        match manifest["kind"]:
-            case kind if kind in _REPLACED:
-                continue
-            case "CustomResourceDefinition":
-                conversion = manifest["spec"].get("conversion", {}).get("webhook")
-                if conversion is not None:
-                    conversion["clientConfig"] = client(conversion["clientConfig"])
-            case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration":
-                for webhook in manifest["webhooks"]:
-                    webhook["clientConfig"] = client(webhook["clientConfig"])
-            case _:
-                pass
-        yield manifest
-
-
-def _client(cluster: Cluster) -> Callable[[Manifest], Manifest]:
-    """The client configuration of a webhook. Kueue would otherwise write its authority into each, one after the other."""
-    authority = b64encode(cluster.pki.certificate("kueue-ca").read_bytes()).decode()
-    address = f"https://{LOOPBACK}:{cluster.layout.port(PortOffset.KUEUE_WEBHOOK)}"
-    return lambda service: {"url": f"{address}{service['service']['path']}", "caBundle": authority}

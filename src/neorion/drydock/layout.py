@@ -36,6 +36,9 @@ class PortOffset(IntEnum):
     KARPENTER_METRICS = 14
     KARPENTER_HEALTH = 15
     PROMETHEUS = 16
+    COSCHEDULING = 17
+    JOBSET_WEBHOOK = 18
+    JOBSET_HEALTH = 19
 
 
 def state_folder(env: Mapping[str, str]) -> Path:

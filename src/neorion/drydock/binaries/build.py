@@ -21,8 +21,11 @@ from neorion.drydock.binaries.subprocesses import Tell, ignore_progress, run
 # The module and the folders that hold a product's definitions.
 _DEFINITIONS: Final = {
     "karpenter": ("sigs.k8s.io/karpenter", "pkg/apis/crds", "kwok/apis/crds"),
+    "scheduler-plugins": ("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),
     "traefik": ("sigs.k8s.io/gateway-api", "config/crd/standard"),
 }
+# Of these all objects of their installation are kept.
+_INSTALLATIONS: Final = ("jobset", "kueue")
 
 
 async def build_missing(shelf: BinaryCache, programs: Iterable[str], tell: Tell) -> None:
@@ -71,7 +74,7 @@ async def _extras(product: Product, folder: Path, shelf: BinaryCache) -> None:
     """Objects come from the same module as their program, so that the two always fit."""
     if product.name in _DEFINITIONS:
         await _definitions(product, folder, shelf)
-    if product.name != "kueue":
+    if product.name not in _INSTALLATIONS:
         return
     await build(product_of("kubectl"), shelf, ignore_progress)
     source = await _module_folder(product, product.module, shelf) / "config" / "default"

@@ -152,6 +152,14 @@ PRODUCTS: Final = (
     Product(
         "traefik", "github.com/traefik/traefik/v3", "github.com/traefik/traefik/v3/cmd/traefik", ("traefik",)
     ),
+    # The scheduler with the plugin Coscheduling, among others.
+    Product(
+        "scheduler-plugins",
+        "sigs.k8s.io/scheduler-plugins",
+        "sigs.k8s.io/scheduler-plugins/cmd/scheduler",
+        ("coscheduling-scheduler",),
+    ),
+    Product("jobset", "sigs.k8s.io/jobset", "sigs.k8s.io/jobset", ("jobset",)),
     # From the branch that the Go tools can build.
     Product("gvisor", "gvisor.dev/gvisor", ".", ("runsc", "containerd-shim-runsc-v1"), _gvisor_stamp),
     # Upstream publishes images and manifests, but no program.

@@ -16,7 +16,16 @@ from neorion.drydock.status import status_of
 from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.cli.kit import Output
 
-_ADDONS: Final = ("custom-metrics", "gvisor", "karpenter", "prometheus", "traefik")
+_ADDONS: Final = (
+    "coscheduling",
+    "custom-metrics",
+    "gvisor",
+    "jobset",
+    "karpenter",
+    "pod-groups",
+    "prometheus",
+    "traefik",
+)
 _EXTRAS: Final = frozenset({"coreweave", "kueue", *_ADDONS})
 
 
