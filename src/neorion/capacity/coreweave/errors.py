@@ -8,6 +8,7 @@ from neorion.capacity.provider import (
     no_machine,
     not_allowed,
     quota,
+    quota_not_set,
     rate_limited,
     refused,
     unknown_outcome,
@@ -19,6 +20,8 @@ from neorion.keel.kube import Condition, UnknownKind
 _QUOTA = "quota"
 # The condition was renamed: clusters show the one or the other.
 VALIDATED: Final = ("Validated", "Valid")
+# The reason of a Quota that is False for ever: the limit of the organisation is 0.
+_NOT_SET: Final = "NotSet"
 # Reasons of a Capacity that is False for now.
 QUEUED: Final = frozenset({"QueuedAwaitingCapacity", "CapacityUnknown"})
 
@@ -46,13 +49,17 @@ def refusal(provider: str, scope: str, error: Error) -> Error:
 
 def verdict(provider: str, scope: str, pool: NodePool) -> Error | None:
     """Why CoreWeave will not fill this pool, if it says so. A pool that is queued is not refused."""
-    for kinds, say in ((VALIDATED, None), (("Quota",), quota), (("Capacity",), no_capacity)):
+    for kinds, say in ((VALIDATED, None), (("Quota",), _no_quota), (("Capacity",), no_capacity)):
         said = _said(pool, kinds)
         if said is None or said.holds or said.reason in QUEUED:
             continue
         words = f"{said.reason}: {said.message}"
         return say(provider, scope, words) if say is not None else refused(provider, words)
     return None
+
+
+def _no_quota(provider: str, scope: str, words: str) -> Error:
+    return (quota_not_set if words.startswith(_NOT_SET) else quota)(provider, scope, words)
 
 
 def queued(provider: str, scope: str, pool: NodePool) -> NoCapacity | None:

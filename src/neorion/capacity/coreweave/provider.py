@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 # CoreWeave judges a new pool within seconds; the machine itself takes half an hour.
 PATIENCE: Final = Duration.of(seconds=20)
+# A pool that is queued may still be filled: it is not given up as quickly as one without an answer.
+QUEUE_PATIENCE: Final = Duration.of(minutes=2)
 
 
 class CoreWeaveProvider:
@@ -33,10 +35,17 @@ class CoreWeaveProvider:
 
     capabilities = frozenset({Capability.SPOT})
 
-    def __init__(self, name: str, api: KubeApi, patience: Duration = PATIENCE) -> None:
+    def __init__(
+        self,
+        name: str,
+        api: KubeApi,
+        patience: Duration = PATIENCE,
+        queue_patience: Duration = QUEUE_PATIENCE,
+    ) -> None:
         self.name = name
         self._api = api
         self._patience = patience
+        self._queue_patience = queue_patience
 
     async def provision(self, intent: Intent) -> Machine:
         """The pool's name is the intent: whoever asks again finds it there. What cannot be had is not left waiting."""
@@ -48,7 +57,7 @@ class CoreWeaveProvider:
             if pool.meta.deleted:
                 return machine_of(pool, None)
             pool = await self._judged(pool)
-            # Whoever buys a single machine asks elsewhere before it waits.
+            # A single machine may be had elsewhere sooner.
             error = verdict(self.name, scope, pool) or queued(self.name, scope, pool)
             if error is not None:
                 await self._remove(pool)
@@ -107,11 +116,14 @@ class CoreWeaveProvider:
     async def _judged(self, pool: NodePool) -> NodePool:
         """The pool as soon as CoreWeave has said yes or no to it, or as it is when that takes too long."""
         one = Selector(fields=f"metadata.name={pool.meta.name}")
-        with anyio.move_on_after(self._patience.seconds):
+        queue_until = anyio.current_time() + self._queue_patience.seconds
+        with anyio.move_on_after(self._patience.seconds) as wait:
             async with self._api.watch(NODE_POOL, select=one) as events:
                 async for event in events:
                     if isinstance(event, Added | Modified):
                         pool = event.object
+                    if queued(self.name, "", pool) is not None:
+                        wait.deadline = queue_until
                     if promised(pool) or verdict(self.name, "", pool) is not None:
                         break
         return pool

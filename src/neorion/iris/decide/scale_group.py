@@ -20,6 +20,7 @@ _PAUSES = {
     ScaleFailureKind.NO_CAPACITY: Duration.of(minutes=1),
     # Quotas are changed by people.
     ScaleFailureKind.QUOTA: Duration.of(minutes=5),
+    ScaleFailureKind.NO_QUOTA: Duration.of(minutes=30),
 }
 # Longer would not spare anybody anything, and would keep a healed group out of use.
 PAUSE_MAX = Duration.of(minutes=30)
@@ -30,6 +31,7 @@ _CODES = {
     ScaleFailureKind.FAILED: PendingCode.GROUP_BACKOFF,
     ScaleFailureKind.NO_CAPACITY: PendingCode.GROUP_CAPACITY,
     ScaleFailureKind.QUOTA: PendingCode.GROUP_QUOTA,
+    ScaleFailureKind.NO_QUOTA: PendingCode.GROUP_NO_QUOTA,
 }
 
 

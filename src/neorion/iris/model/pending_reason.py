@@ -33,6 +33,7 @@ class PendingCode(StrEnum):
     GROUP_DELAY = "group_delay"
     GROUP_MAX = "group_max"
     GROUP_QUOTA = "group_quota"
+    GROUP_NO_QUOTA = "group_no_quota"
     GROUP_CAPACITY = "group_capacity"
     GROUP_BACKOFF = "group_backoff"
 
@@ -157,6 +158,7 @@ _SENTENCES = {
     PendingCode.GROUP_DELAY: "{subject} grows when it has waited {want}.",
     PendingCode.GROUP_MAX: "{subject} has {best} of the {want} slices it may have, and it needs more.",
     PendingCode.GROUP_QUOTA: "The quota of {subject} is used up.",
+    PendingCode.GROUP_NO_QUOTA: "There is no quota for the machines of {subject}.",
     PendingCode.GROUP_CAPACITY: "There are no machines to be had for {subject}.",
     PendingCode.GROUP_BACKOFF: "{subject} failed to start {best} in a row; it is tried again after a pause.",
 }
@@ -187,6 +189,7 @@ _HINTS = {
     PendingCode.USER_GPUS: "wait for a task of yours to end, or cancel one",
     PendingCode.GROUP_MAX: "raise max_slices of {subject}, or wait for a slice to come free",
     PendingCode.GROUP_QUOTA: "ask for more quota, or wait: it is tried again by itself",
+    PendingCode.GROUP_NO_QUOTA: "ask the provider for quota of this instance type; waiting does not help",
     PendingCode.GROUP_CAPACITY: "it is tried again by itself",
     PendingCode.GROUP_BACKOFF: "see why with: iris slice list --group {subject}",
 }

@@ -1,6 +1,7 @@
 """Refusals of clusters and of CoreWeave, as the families that the autoscaler knows."""
 
 from neorion.iris.model import ScaleFailureKind
+from neorion.iris.ports import QuotaNotSet
 from neorion.keel.base import Denied, Error, Invalid, NoCapacity, NotFound, QuotaExceeded
 
 
@@ -21,6 +22,13 @@ def platform_error(group: str, error: Error) -> Error:
     words = error.sentence
     told = error
     match error:
+        case QuotaExceeded() if error.code == "provider.quota_not_set":
+            told = QuotaNotSet(
+                "iris.quota_not_set",
+                f"There is no quota for {group}: {words}",
+                hint="Ask CoreWeave for quota of this instance type.",
+                scope=group,
+            )
         case QuotaExceeded():
             told = QuotaExhaustedError(group, words)
         case Denied() | Invalid() if "quota" in words.lower():
@@ -56,6 +64,8 @@ def platform_error(group: str, error: Error) -> Error:
 
 
 def trouble_of(error: Error) -> ScaleFailureKind:
+    if isinstance(error, QuotaNotSet):
+        return ScaleFailureKind.NO_QUOTA
     if isinstance(error, QuotaExceeded):
         return ScaleFailureKind.QUOTA
     return ScaleFailureKind.NO_CAPACITY if isinstance(error, NoCapacity) else ScaleFailureKind.FAILED
