@@ -25,7 +25,7 @@ from neorion.iris.ports import QuotaNotSet, SliceRequest, SliceStatus
 from neorion.keel.base import Duration, Error, NoCapacity, QuotaExceeded
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.config import loads
-from neorion.keel.kube import Kind, KubeObject, MergePatch, Selector
+from neorion.keel.kube import DeleteOptions, Kind, KubeObject, MergePatch, Selector
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import NAMESPACE, NODE, POD, SECRET, Node
 from tests.contracts.test_platform import until, until_gone
@@ -175,7 +175,11 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("fault", "told"), [(fault, told) for fault, told, _ in REFUSED], ids=str)
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [(fault, told) for fault, told, _ in REFUSED],
+    ids=lambda one: one if isinstance(one, Fault) else "",
+)
 async def test_a_refusal_has_its_type_and_leaves_nothing(
     cloud: Cluster, api: Client, mode: str, fault: Fault, told: tuple[type[Error], str]
 ):
@@ -238,6 +242,7 @@ async def test_a_waiting_job_names_the_fault_and_is_not_lost(
         told = await _told(client, job.name, code)
         assert "h100_8x" in told.sentence
         assert (await client.get(job.name)).state == "pending"
+        await client.cancel(job.name)
         await running.platform.shutdown()
 
 
@@ -257,7 +262,7 @@ async def _told(client: AsyncIrisClient, job: str, code: str) -> JobExplanation:
         (Fault.NODE_LOST, "default", "the node says nothing any more"),
         (Fault.SPOT_RECLAIM, "spot", "CoreWeave takes the spot machine back"),
     ],
-    ids=str,
+    ids=["node-lost", "spot-reclaim"],
 )
 async def test_a_machine_that_goes_fails_its_slice_and_another_takes_its_place(
     cloud: Cluster, api: Client, mode: str, fault: Fault, compute_class: str, words: str
@@ -275,12 +280,22 @@ async def test_a_machine_that_goes_fails_its_slice_and_another_takes_its_place(
         if fault is Fault.SPOT_RECLAIM:
             # The notice came before the end: the node is still there while the tasks end.
             assert (await node_of(api, first.id)).meta.labels["node.coreweave.cloud/pending-state"]
+        changes = made.changes()
         await made.terminate(first.id)
-        await api.patch(NODE_POOL, pool.meta.name, MergePatch({"metadata": {"annotations": {FAULT: None}}}))
         await up(made, second)
-        await until_gone(made, made.changes(), first.id)
-        assert len((await nodes(api)).values()) >= 1
+        if fault is Fault.NODE_LOST:
+            # Its kubelet never reports the end of its Pods: its machine may still run them.
+            assert (await made.describe(first.id)).state is SliceState.DELETING
+            await _end_pods(api)
+        await until_gone(made, changes, first.id)
         assert (await made.describe(second.id)).state is SliceState.BOOTSTRAPPING
+
+
+async def _end_pods(api: Client) -> None:
+    """As the garbage collector of Pods does, minutes after their node is gone."""
+    for pod in (await api.list(POD, ROOM, MINE)).items:
+        if pod.meta.deleted is not None:
+            await api.delete(POD, pod.meta.name, ROOM, DeleteOptions(grace=Duration(0)))
 
 
 async def test_slices_share_a_pool_that_grows_and_gives_back_the_emptied_node(cloud: Cluster, api: Client):
@@ -375,9 +390,11 @@ async def test_a_pool_of_somebody_else_is_left_alone(cloud: Cluster, api: Client
     await api.delete(NODE_POOL, POOL)
 
 
-async def test_sixty_pools_are_made_and_given_back_through_a_rate_limit(cloud: Cluster, api: Client):
+async def test_more_than_fifty_pools_are_made_and_given_back_through_a_rate_limit(
+    cloud: Cluster, api: Client
+):
     setup = Setup(fault=Fault.RATE_LIMIT)
-    wanted = [order(cloud, setup) for _ in range(60)]
+    wanted = [order(cloud, setup) for _ in range(55)]
     async with platform(cloud, api, setup) as made:
         async with anyio.create_task_group() as group:
             for one in wanted:

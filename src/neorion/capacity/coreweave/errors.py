@@ -1,4 +1,4 @@
-"""How a cluster and its CoreWeave say no."""
+"""Refusals of a cluster and of CoreWeave."""
 
 from typing import Final
 
@@ -27,7 +27,7 @@ QUEUED: Final = frozenset({"QueuedAwaitingCapacity", "CapacityUnknown"})
 
 
 def refusal(provider: str, scope: str, error: Error) -> Error:
-    """What a failed call to the API server means. `scope` is the region, or the machine that was asked about."""
+    """The meaning of a failed call to the API server. `scope` is the region, or the machine that was asked about."""
     words = error.sentence
     match error:
         case UnknownKind():
@@ -50,7 +50,7 @@ def refusal(provider: str, scope: str, error: Error) -> Error:
 def verdict(provider: str, scope: str, pool: NodePool) -> Error | None:
     """Why CoreWeave will not fill this pool, if it says so. A pool that is queued is not refused."""
     for kinds, say in ((VALIDATED, None), (("Quota",), _no_quota), (("Capacity",), no_capacity)):
-        said = _said(pool, kinds)
+        said = _find_condition(pool, kinds)
         if said is None or said.holds or said.reason in QUEUED:
             continue
         words = f"{said.reason}: {said.message}"
@@ -64,19 +64,19 @@ def _no_quota(provider: str, scope: str, words: str) -> Error:
 
 def queued(provider: str, scope: str, pool: NodePool) -> NoCapacity | None:
     """Why the pool waits, if it is queued: CoreWeave fills it by itself when machines come free."""
-    said = _said(pool, ("Capacity",))
+    said = _find_condition(pool, ("Capacity",))
     if said is None or said.holds or said.reason not in QUEUED:
         return None
     return no_capacity(provider, scope, f"{said.reason}: {said.message}")
 
 
 def promised(pool: NodePool) -> bool:
-    """Whether CoreWeave has said that there is such a machine and that we may have it."""
+    """True when CoreWeave has accepted the pool, and has quota and capacity for it."""
     return all(
-        (said := _said(pool, kinds)) is not None and said.holds
+        (said := _find_condition(pool, kinds)) is not None and said.holds
         for kinds in (VALIDATED, ("Quota",), ("Capacity",))
     )
 
 
-def _said(pool: NodePool, kinds: tuple[str, ...]) -> Condition | None:
+def _find_condition(pool: NodePool, kinds: tuple[str, ...]) -> Condition | None:
     return next((said for kind in kinds if (said := pool.says(kind)) is not None), None)

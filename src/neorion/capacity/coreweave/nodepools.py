@@ -27,7 +27,7 @@ _LABEL_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]
 
 
 class PoolSpec(KubeStruct, frozen=True):
-    """What was asked for."""
+    """The request."""
 
     compute_class: str = "default"
     instance_type: str = ""
@@ -35,7 +35,7 @@ class PoolSpec(KubeStruct, frozen=True):
 
 
 class PoolStatus(KubeStruct, frozen=True):
-    """What CoreWeave says of it."""
+    """CoreWeave's answer."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -75,7 +75,7 @@ def pool_of(intent: Intent) -> dict[str, Any]:
             "targetNodes": 1,
             "autoscaling": False,
             "nodeLabels": {**words, **ours},
-            # Whoever gives a machine back has emptied it as far as they wanted to.
+            # The caller has emptied the machine as far as it wants to.
             "lifecycle": {"scaleDownStrategy": "PreferIdle"},
         },
     }

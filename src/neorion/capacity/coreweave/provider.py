@@ -62,7 +62,7 @@ class CoreWeaveProvider:
             if error is not None:
                 await self._remove(pool)
         except Error as failure:
-            raise self._told(scope, failure) from None
+            raise self._translate(scope, failure) from None
         if error is None and not promised(pool):
             error = unknown_outcome(self.name, f"{intent.id} was not judged within {self._patience}")
         if error is not None:
@@ -75,7 +75,7 @@ class CoreWeaveProvider:
             pools = (await self._api.list(NODE_POOL, select=mine)).items
             nodes = (await self._api.list(NODE, select=mine)).items if pools else ()
         except Error as error:
-            raise self._told(owner, error) from None
+            raise self._translate(owner, error) from None
         there = {node.meta.labels.get(INTENT, ""): node for node in nodes}
         return [machine_of(pool, there.get(pool.meta.name)) for pool in pools]
 
@@ -86,7 +86,7 @@ class CoreWeaveProvider:
                 await self._api.list(NODE, select=Selector(labels=f"{INTENT}={pool.meta.name}"))
             ).items
         except Error as error:
-            raise self._told(machine, error) from None
+            raise self._translate(machine, error) from None
         return machine_of(pool, nodes[0] if nodes else None)
 
     async def terminate(self, machine: MachineId) -> None:
@@ -94,7 +94,7 @@ class CoreWeaveProvider:
         try:
             await self._remove(pool)
         except Error as error:
-            raise self._told(machine, error) from None
+            raise self._translate(machine, error) from None
 
     async def reboot(self, machine: MachineId) -> None:
         """Not among the capabilities: CoreWeave reboots its machines by itself."""
@@ -139,10 +139,10 @@ class CoreWeaveProvider:
         try:
             pool = await self._api.get(NODE_POOL, machine)
         except Error as error:
-            raise self._told(machine, error) from None
+            raise self._translate(machine, error) from None
         if pool.meta.labels.get(INTENT) != machine:
             raise no_machine(self.name, machine)
         return pool
 
-    def _told(self, scope: str, error: Error) -> Error:
+    def _translate(self, scope: str, error: Error) -> Error:
         return error if error.code.startswith("provider.") else refusal(self.name, scope, error)

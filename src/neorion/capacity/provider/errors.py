@@ -39,7 +39,7 @@ def quota_not_set(provider: str, scope: str, words: str = "") -> QuotaExceeded:
     return QuotaExceeded(
         "provider.quota_not_set",
         f"There is no quota at {provider} in {scope}{_said(words)}.",
-        hint="ask the provider for quota of this machine type; waiting does not help",
+        hint="Ask the provider for quota of this machine type.",
         scope=scope,
     )
 

@@ -124,7 +124,7 @@ _COLUMNS: Final = (
 
 
 def definition() -> dict[str, Any]:
-    """What `kubectl get crd nodepools.compute.coreweave.com` shows."""
+    """The object that `kubectl get crd nodepools.compute.coreweave.com` shows."""
     schema = {"type": "object", "required": ["spec"], "properties": {"spec": _SPEC, "status": _STATUS}}
     version: dict[str, Any] = {
         "name": VERSION,

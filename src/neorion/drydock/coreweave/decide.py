@@ -1,4 +1,4 @@
-"""What CoreWeave would do about a pool now. Pure."""
+"""Decides the next steps of CoreWeave for a pool. Pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from neorion.drydock.coreweave.nodepool_types import FAULT, NodeBacking, NodePoo
 
 
 class Fault(StrEnum):
-    """What can be made to go wrong with a pool."""
+    """A failure that a pool can be told to have."""
 
     QUOTA = "quota"
     QUOTA_NOT_SET = "quota-not-set"
@@ -56,7 +56,7 @@ class PoolCondition:
 
 @dataclass(frozen=True, slots=True)
 class NodePoolPlan:
-    """What to do, and what to report. `lose` is the one node that is to fall silent, `reclaim` the one that gets a notice."""
+    """The next steps, and the report. `lose` is the one node that is to fall silent, `reclaim` the one that gets a notice."""
 
     order: int
     remove: tuple[str, ...]

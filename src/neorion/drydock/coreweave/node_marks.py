@@ -29,7 +29,7 @@ _LEAF_NODES: Final = 16
 
 
 def labels_of(pool: NodePool, kind: MachineType, number: int) -> dict[str, str]:
-    """Those of the pool's node with this number. A cluster stands in one zone."""
+    """Labels of the pool's node with this number. A cluster stands in one zone."""
     found = {
         **kind.labels(0),
         POOL: pool.meta.name,
@@ -72,5 +72,5 @@ def _differs(before: Condition | None, after: Condition) -> bool:
 
 
 def pending_mark(reason: str) -> dict[str, Any]:
-    """What a node carries while CoreWeave waits to take it."""
+    """Labels and annotations of a node that CoreWeave is about to take."""
     return {"labels": {PENDING_STATE: "spot-reclaim"}, "annotations": {CORDON_REASON: reason}}

@@ -22,7 +22,7 @@ RACK_NODES: Final = 18
 
 
 class NodeBacking(StrEnum):
-    """What stands behind a pool's nodes."""
+    """The machines behind a pool's nodes."""
 
     SIMULATED = "simulated"
     REAL = "real"
@@ -35,7 +35,7 @@ class Lifecycle(KubeStruct, frozen=True):
 
 
 class PoolSpec(KubeStruct, frozen=True):
-    """What is asked for. Zero nodes are not the same as none said."""
+    """The request. Zero nodes are not the same as no number."""
 
     instance_type: str = ""
     compute_class: str = "default"
@@ -52,7 +52,7 @@ class PoolSpec(KubeStruct, frozen=True):
 
 
 class PoolStatus(KubeStruct, frozen=True, omit_defaults=False):
-    """What there is, and why there is not more."""
+    """The nodes there are, and why there are not more."""
 
     current_nodes: int = 0
     in_progress: int = 0

@@ -21,12 +21,12 @@ from neorion.keel.clock import Clock
 
 # In seconds: long enough that a client which does not listen to it is noticed.
 RETRY_AFTER_S: Final = 1
-CREATES_PER_SECOND: Final = 10
+CREATES_PER_SECOND: Final = 25
 _NAME: Final = f"limit.{GROUP}"
 
 
 def limiting(port: int, authority: Path) -> dict[str, Any]:
-    """What tells the API server whom to ask about which changes."""
+    """The webhook by which the API server asks about pools that are limited."""
 
     def limited(side: str) -> str:
         # A new pool has no former state.

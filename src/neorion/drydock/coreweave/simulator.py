@@ -194,7 +194,7 @@ class CoreWeaveSimulator:
         await self._applier.write_status(NODE_POOL, pool, status)
 
     def _condition(self, pool: NodePool, verdict: PoolCondition) -> Condition:
-        """As it was, unless it has turned; a turn is told as an Event too."""
+        """The condition as it was, unless it has changed. A change is recorded as an Event."""
         status = "True" if verdict.holds else "False"
         kind = "Valid" if verdict.type == "Validated" and OLD_NAMES in pool.meta.annotations else verdict.type
         before = condition(pool.status.conditions, kind)
@@ -259,7 +259,7 @@ def _free_names(pool: NodePool, taken: set[str], count: int) -> list[str]:
 
 
 def _is_work(pod: Pod) -> bool:
-    """What runs on every node is no reason to keep one, and CoreWeave's own checks are none either."""
+    """True for Pods that keep a node. DaemonSets and CoreWeave's own checks do not."""
     owner = pod.meta.controller
     if pod.meta.namespace == _HEALTH_CHECKS:
         return False

@@ -78,7 +78,7 @@ class Applier:
             self._informers.observe(SECRET, written)
 
     async def delete(self, kind: Kind[Any], thing: KubeObject) -> None:
-        """Of an object that is gone already, or replaced by another of its name, nothing is deleted."""
+        """Deletes this very object. One that is gone or was replaced is left alone."""
         meta = thing.meta
         with suppress(NotFound, Conflict):
             await self._api.delete(kind, meta.name, meta.namespace, DeleteOptions(uid=meta.uid))
@@ -118,7 +118,7 @@ class Applier:
                 pass
 
     async def _create_pool(self, record: Record, target: int) -> None:
-        """A pool of that name may be there: of an earlier controller, or of somebody else."""
+        """A pool of that name may be there: of an earlier controller, or of another owner."""
         group = self._settings.groups.get(record.group)
         if group is None or group.pool is None:
             return

@@ -18,7 +18,7 @@ class QuotaExhaustedError(QuotaExceeded):
 
 
 def platform_error(group: str, error: Error) -> Error:
-    """What a refusal means to the autoscaler. Errors that pass by themselves stay as they are."""
+    """The meaning of a refusal for the autoscaler. Errors that pass by themselves stay as they are."""
     words = error.sentence
     told = error
     match error:
@@ -39,6 +39,12 @@ def platform_error(group: str, error: Error) -> Error:
                 f"There is no machine left for {group}: {words}",
                 hint="Another scale group may have some; otherwise wait.",
                 scope=group,
+            )
+        case Denied() if "PodSecurity" in words:
+            told = Denied(
+                "iris.pod_security",
+                f"The namespace does not admit the worker Pods of {group}: {words}",
+                hint="Label the namespace pod-security.kubernetes.io/enforce: privileged, or set host_network: false.",
             )
         case Denied():
             told = Denied(

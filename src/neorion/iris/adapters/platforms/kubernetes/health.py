@@ -1,4 +1,4 @@
-"""What Pods and NodePools say of themselves, in words for people."""
+"""Explains the state of Pods and nodes in sentences."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -25,7 +25,7 @@ _NO_NOTICES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def is_placed(pod: Pod) -> bool:
-    """Whether the Pod has a machine."""
+    """True when the Pod has a machine."""
     return bool(pod.spec.node_name) and pod.meta.deleted is None and pod.status.phase not in _OVER
 
 
@@ -35,7 +35,7 @@ def is_ready(node: Node) -> bool:
 
 
 def is_silent(node: Node) -> bool:
-    """Whether its kubelet has stopped reporting. One that reports trouble may still get over it."""
+    """True when its kubelet has stopped reporting. One that reports trouble may still get over it."""
     ready = condition(node.status.conditions, "Ready")
     return ready is not None and ready.status == "Unknown"
 

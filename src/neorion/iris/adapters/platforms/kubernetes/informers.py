@@ -1,4 +1,4 @@
-"""What the cluster shows of one installation's slices, kept up to date by watches."""
+"""Informers for the slices of one installation."""
 
 from collections.abc import Iterator, Sequence
 

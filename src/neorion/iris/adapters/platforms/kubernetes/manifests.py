@@ -25,7 +25,7 @@ SECRETS: Final = "/var/run/secrets/iris"
 # A node that says nothing for so long is lost; Kubernetes' own five minutes would hold up a gang.
 _UNREACHABLE_S: Final = 60
 # After its tasks have ended a worker tells of it.
-_REPORT_S: Final = 10
+_REPORT_S: Final = 5
 _SECURITY: Final = {
     "privileged": False,
     "allowPrivilegeEscalation": False,
@@ -42,7 +42,7 @@ _BESIDE_TASKS: Final = {
     "requests": {"cpu": "100m", "memory": "256Mi"},
     "limits": {"memory": "1Gi"},
 }
-# Whoever moves Pods around asks before it moves this one, or lets it end what it can.
+# Autoscalers that move Pods around leave this one alone.
 _DO_NOT_DISRUPT: Final = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",

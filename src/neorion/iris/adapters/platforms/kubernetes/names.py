@@ -47,7 +47,7 @@ class Names:
         return f"{self.prefix}-worker-number"
 
     def group_labels(self, group: str) -> dict[str, str]:
-        """What all slices of a scale group share."""
+        """Labels that all slices of a scale group share."""
         return {self.managed: "true", self.installation: self.namespace, self.scale_group: group}
 
     def labels(self, group: str, piece: SliceId) -> dict[str, str]:

@@ -16,7 +16,7 @@ from neorion.iris.adapters.platforms.kubernetes.applier import Applier
 from neorion.iris.adapters.platforms.kubernetes.errors import trouble_of
 from neorion.iris.adapters.platforms.kubernetes.informers import SliceInformers
 from neorion.iris.adapters.platforms.kubernetes.names import Names
-from neorion.iris.adapters.platforms.kubernetes.pools import LookAgain, next_pool_steps
+from neorion.iris.adapters.platforms.kubernetes.pools import RequeueAfter, next_pool_steps
 from neorion.iris.adapters.platforms.kubernetes.record import Record
 from neorion.iris.adapters.platforms.kubernetes.settings import KubernetesSettings
 from neorion.iris.adapters.platforms.kubernetes.steps import Fail, Wait, accepted, describe, next_steps
@@ -34,7 +34,7 @@ log = logger(__name__)
 
 
 class _Verdict:
-    """What became of a slice that its buyer still waits for."""
+    """The outcome of a slice whose buyer still waits."""
 
     def __init__(self) -> None:
         self.said = anyio.Event()
@@ -98,7 +98,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
             if record.id == piece:
                 return self._seen(record)
         raise NotFound(
-            "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list"
+            "iris.no_slice", f"There is no slice {piece}.", hint="List the slices: iris slice list."
         )
 
     async def terminate(self, piece: SliceId) -> None:
@@ -166,7 +166,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         if seen.pool is not None and not seen.slices:
             log.warning("NodePool without a slice", pool=name)
         for step in next_pool_steps(seen):
-            if isinstance(step, LookAgain):
+            if isinstance(step, RequeueAfter):
                 wait = step.after
                 continue
             try:

@@ -1,4 +1,4 @@
-"""What to do next about one NodePool and its nodes. Pure: what is there goes in, steps come out.
+"""Decides the next steps for one NodePool and its nodes. Pure.
 
 The pool of one slice is bought with it and goes with it. The pool of a scale group grows for each slice. Its nodes are assigned to
 slices by a label. CoreWeave chooses which nodes go when a target is lowered, and takes idle ones only. So a node is
@@ -23,7 +23,7 @@ _OVERDUE = Duration.of(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class PoolSlice:
-    """A slice with the nodes that carry its label, its worker Pods, and other Pods of this installation on its nodes."""
+    """A slice with its nodes and its worker Pods. `others` are other Pods of this installation on its nodes."""
 
     record: Record
     nodes: Sequence[Node]
@@ -36,7 +36,7 @@ class PoolSlice:
 
     @property
     def needs(self) -> int:
-        """How many machines it wants, or still holds while it goes."""
+        """The number of machines it wants, or still holds while it goes."""
         return self.record.machines if self.record.live else len(self.nodes)
 
     @property
@@ -64,13 +64,13 @@ class ObservedPool:
         return waiting[-1].record if waiting else None
 
     def counts(self, record: Record) -> bool:
-        """Whether the pool was asked for the machines of this slice."""
+        """True when the target of the pool includes the machines of this slice."""
         if self.pool is None or self.pool.meta.deleted is not None:
             return False
         return not record.shared or (self.pool.spec.target_nodes or 0) >= self.needed
 
     def used_beside(self, record: Record) -> bool:
-        """Whether another slice keeps the pool."""
+        """True when another slice keeps the pool."""
         return any(not each.record.deleting and each.record.name != record.name for each in self.slices)
 
 
@@ -120,13 +120,13 @@ class ReleaseNode:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAgain:
+class RequeueAfter:
     """Nothing changes by itself before this time is over."""
 
     after: Duration
 
 
-PoolStep = CreatePool | ResizePool | DeletePool | AssignNode | CordonNode | ReleaseNode | LookAgain
+PoolStep = CreatePool | ResizePool | DeletePool | AssignNode | CordonNode | ReleaseNode | RequeueAfter
 
 
 def next_pool_steps(seen: ObservedPool) -> list[PoolStep]:
@@ -203,7 +203,7 @@ def _end(seen: ObservedPool) -> list[PoolStep]:
     if seen.pool is None or any(pod.meta.deleted is None for pod in pods):
         return []
     left = max((_overdue_at(pod).since(seen.now) for pod in pods), default=Duration(0))
-    return [LookAgain(left)] if left else [DeletePool(seen.pool)]
+    return [RequeueAfter(left)] if left else [DeletePool(seen.pool)]
 
 
 def _overdue_at(pod: Pod) -> Instant:

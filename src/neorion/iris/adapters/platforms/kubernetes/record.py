@@ -63,7 +63,7 @@ class Record(Struct, frozen=True):
 
     @property
     def shared(self) -> bool:
-        """Whether its machines come from the NodePool of its group."""
+        """True when its machines come from the NodePool of its group."""
         return bool(self.spec.shared_pool)
 
     @property
@@ -73,7 +73,7 @@ class Record(Struct, frozen=True):
 
     @property
     def live(self) -> bool:
-        """Whether it waits for machines or uses them."""
+        """True when it waits for machines or uses them."""
         return not self.deleting and not self.failure
 
 

@@ -1,4 +1,4 @@
-"""What the platform is told once: the installation, and how a slice of each scale group is made."""
+"""Settings of the platform: the installation, and a template for each scale group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class PoolTemplate:
 
 @dataclass(frozen=True, slots=True)
 class GroupTemplate:
-    """How a slice of one scale group is made. With a pool its machines are bought; without one its Pods wait for nodes.
+    """The template of the slices of one scale group. With a pool its machines are bought; without one its Pods wait for nodes.
 
     With `task_pods` each attempt is a Pod of its own, and the worker Pod only makes them.
     """
@@ -38,7 +38,7 @@ class KubernetesSettings:
     """One installation in one namespace of one cluster. `controller` is the address that workers use.
 
     Objects carry labels that begin with `label_prefix`. `capacity_patience` is how long a NodePool may wait in
-    CoreWeave's queue, and `acceptance_timeout` how long a new slice waits for CoreWeave to accept or refuse it.
+    CoreWeave's queue. A new slice waits `acceptance_timeout` for CoreWeave to accept or refuse it.
     """
 
     namespace: str

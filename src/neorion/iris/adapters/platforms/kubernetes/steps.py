@@ -1,4 +1,4 @@
-"""What to do next about one slice. Pure: what is there goes in, steps come out."""
+"""Decides the next steps for one slice. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from neorion.keel.kube.core import Pod
 class Observed:
     """A slice as the cluster shows it. `missing` are workers without a Pod, by number and name.
 
-    `nodes` counts its machines that are left, and `notices` says which of them are lost, and why. `counted` says whether its pool
-    was asked for its machines, `youngest` whether a refusal is about it, and `pool_in_use` whether other slices keep the pool.
+    `nodes` counts its machines that are left, and `notices` says which of them are lost, and why. It is `counted` when its
+    pool was asked for its machines. A refusal is about the `youngest` slice. A `pool_in_use` is kept by other slices.
     """
 
     record: Record
@@ -92,11 +92,11 @@ def next_steps(seen: Observed, template: GroupTemplate | None, patience: Duratio
     trouble = _pool_trouble(seen, template, patience) or _worker_trouble(seen)
     if trouble is not None:
         return [Fail(trouble)]
-    return [*_begin(seen, template), *_look_again(seen, patience)]
+    return [*_begin(seen, template), *_requeue(seen, patience)]
 
 
 def accepted(seen: Observed, template: GroupTemplate | None) -> bool:
-    """Whether nothing but time stands between the slice and its machines."""
+    """True when nothing but time stands between the slice and its machines."""
     if not seen.record.started or not seen.record.live or template is None:
         return False
     return template.pool is None or (seen.pool is not None and seen.counted and promised(seen.pool))
@@ -157,7 +157,7 @@ def _worker_trouble(seen: Observed) -> Error | None:
 
 
 def _left(seen: Observed, patience: Duration) -> Duration | None:
-    """How much of the patience with CoreWeave's queue is left; None where nothing is queued."""
+    """The rest of the patience with CoreWeave's queue; None where nothing is queued."""
     if seen.pool is None or queued("CoreWeave", "", seen.pool) is None:
         return None
     said = condition(seen.pool.status.conditions, "Capacity")
@@ -167,7 +167,7 @@ def _left(seen: Observed, patience: Duration) -> Duration | None:
     return patience - seen.now.since(instant(since))
 
 
-def _look_again(seen: Observed, patience: Duration) -> list[Step]:
+def _requeue(seen: Observed, patience: Duration) -> list[Step]:
     left = _left(seen, patience)
     return [Wait(left)] if left is not None and left else []
 
