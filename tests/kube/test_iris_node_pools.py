@@ -55,16 +55,9 @@ defaults:
   autoscaler: {{ evaluation_interval: 200ms, scale_up_delay: 0 }}
 scale_groups:
   h100_8x:
-    accelerator_type: gpu
-    accelerator_variant: H100
-    num_vms: {machines}
-    resources: {{ cpu: 8, ram: 64Gi, gpu_count: 8 }}
-    max_slices: 4
-    slice_template:
-      coreweave:
-        instance_type: gd-8xh100ib-i128
-        compute_class: {compute_class}
-        annotations: {{ {annotations} }}
+    {{ accelerator_type: gpu, accelerator_variant: H100, num_vms: {machines}, max_slices: 4,
+      resources: {{ cpu: 8, ram: 64Gi, gpu_count: 8 }}, slice_template: {{ coreweave: {{
+      instance_type: gd-8xh100ib-i128, compute_class: {compute_class}, annotations: {{ {annotations} }} }} }} }}
 """
 
 
