@@ -5,7 +5,17 @@ here depends on a buyer, and pools of other programs are never changed.
 """
 
 from neorion.capacity.coreweave.errors import promised, queued, refusal, verdict
-from neorion.capacity.coreweave.nodepools import NODE_POOL, NodePool
+from neorion.capacity.coreweave.nodepools import NODE_POOL, POOL_LABEL, NodePool, reclaim_notice
 from neorion.capacity.coreweave.provider import CoreWeaveProvider
 
-__all__ = ["NODE_POOL", "CoreWeaveProvider", "NodePool", "promised", "queued", "refusal", "verdict"]
+__all__ = [
+    "NODE_POOL",
+    "POOL_LABEL",
+    "CoreWeaveProvider",
+    "NodePool",
+    "promised",
+    "queued",
+    "reclaim_notice",
+    "refusal",
+    "verdict",
+]

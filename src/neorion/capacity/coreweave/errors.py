@@ -8,6 +8,7 @@ from neorion.capacity.provider import (
     no_machine,
     not_allowed,
     quota,
+    quota_not_set,
     rate_limited,
     refused,
     unknown_outcome,
@@ -19,6 +20,8 @@ from neorion.keel.kube import Condition, UnknownKind
 _QUOTA = "quota"
 # The condition was renamed: clusters show the one or the other.
 VALIDATED: Final = ("Validated", "Valid")
+# The reason of a Quota that is False for ever: the limit of the organisation is 0.
+_NOT_SET: Final = "NotSet"
 # Reasons of a Capacity that is False for now.
 QUEUED: Final = frozenset({"QueuedAwaitingCapacity", "CapacityUnknown"})
 
@@ -46,8 +49,8 @@ def refusal(provider: str, scope: str, error: Error) -> Error:
 
 def verdict(provider: str, scope: str, pool: NodePool) -> Error | None:
     """The error of a pool that CoreWeave rejects; None for one that is accepted or queued."""
-    for kinds, say in ((VALIDATED, None), (("Quota",), quota), (("Capacity",), no_capacity)):
-        condition = _condition(pool, kinds)
+    for kinds, say in ((VALIDATED, None), (("Quota",), _no_quota), (("Capacity",), no_capacity)):
+        condition = _find_condition(pool, kinds)
         if condition is None or condition.holds or condition.reason in QUEUED:
             continue
         words = f"{condition.reason}: {condition.message}"
@@ -55,9 +58,13 @@ def verdict(provider: str, scope: str, pool: NodePool) -> Error | None:
     return None
 
 
+def _no_quota(provider: str, scope: str, words: str) -> Error:
+    return (quota_not_set if words.startswith(_NOT_SET) else quota)(provider, scope, words)
+
+
 def queued(provider: str, scope: str, pool: NodePool) -> NoCapacity | None:
     """The error of a queued pool. CoreWeave fills it by itself when machines become free."""
-    condition = _condition(pool, ("Capacity",))
+    condition = _find_condition(pool, ("Capacity",))
     if condition is None or condition.holds or condition.reason not in QUEUED:
         return None
     return no_capacity(provider, scope, f"{condition.reason}: {condition.message}")
@@ -66,10 +73,10 @@ def queued(provider: str, scope: str, pool: NodePool) -> NoCapacity | None:
 def promised(pool: NodePool) -> bool:
     """True if CoreWeave has confirmed that the machine exists and may be used."""
     return all(
-        (condition := _condition(pool, kinds)) is not None and condition.holds
+        (condition := _find_condition(pool, kinds)) is not None and condition.holds
         for kinds in (VALIDATED, ("Quota",), ("Capacity",))
     )
 
 
-def _condition(pool: NodePool, kinds: tuple[str, ...]) -> Condition | None:
+def _find_condition(pool: NodePool, kinds: tuple[str, ...]) -> Condition | None:
     return next((condition for kind in kinds if (condition := pool.says(kind)) is not None), None)

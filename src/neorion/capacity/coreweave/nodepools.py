@@ -12,10 +12,17 @@ from neorion.keel.kube.core import Node
 OWNER: Final = "neorion.dev/owner"
 INTENT: Final = "neorion.dev/intent"
 SPOT: Final = "spot"
+# The label of every node of a pool.
+POOL_LABEL: Final = "compute.coreweave.com/node-pool"
+COMPUTE_CLASS: Final = "compute.coreweave.com/compute-class"
+# The condition of a node that CoreWeave takes out of production when its work has ended.
+_PENDING: Final = "PendingPhaseState"
 # Kubernetes' own labels for the location of a node.
 _REGION: Final = "topology.kubernetes.io/region"
 _ZONE: Final = "topology.kubernetes.io/zone"
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
+# CoreWeave refuses a pool whose labels are below its own domains.
+_RESERVED: Final = re.compile(r"([a-z0-9-]+\.)*coreweave\.(cloud|com)/")
 _LABEL_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
@@ -24,6 +31,7 @@ class PoolSpec(KubeStruct, frozen=True):
 
     compute_class: str = "default"
     instance_type: str = ""
+    target_nodes: int | None = None
 
 
 class PoolStatus(KubeStruct, frozen=True):
@@ -33,7 +41,7 @@ class PoolStatus(KubeStruct, frozen=True):
 
 
 class NodePool(KubeObject, frozen=True):
-    """Machines of one type; here always one."""
+    """Machines of one type."""
 
     spec: PoolSpec = field(default=PoolSpec())
     status: PoolStatus = field(default=PoolStatus())
@@ -57,7 +65,7 @@ def pool_of(intent: Intent) -> dict[str, Any]:
     words = {
         key: value
         for key, value in intent.labels
-        if _LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value)
+        if _LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value) and not _RESERVED.match(key)
     }
     return {
         "metadata": {"name": str(intent.id), "labels": ours},
@@ -92,6 +100,16 @@ def machine_of(pool: NodePool, node: Node | None) -> Machine:
         spot=pool.spec.compute_class == SPOT,
         created=instant(pool.meta.created) if pool.meta.created else None,
     )
+
+
+def reclaim_notice(node: Node) -> str:
+    """Why CoreWeave is about to take this spot machine back, or "" while it is not. The node has minutes left."""
+    if node.meta.labels.get(COMPUTE_CLASS) != SPOT:
+        return ""
+    pending = condition(node.status.conditions, _PENDING)
+    if pending is None or not pending.holds:
+        return ""
+    return pending.message or pending.reason or _PENDING
 
 
 def _state(pool: NodePool, node: Node) -> MachineState:

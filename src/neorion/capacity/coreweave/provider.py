@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 # CoreWeave validates a new pool within seconds; the machine itself takes half an hour.
 PATIENCE: Final = Duration.of(seconds=20)
+# A pool that is queued may still be filled: it is not given up as quickly as one without an answer.
+QUEUE_PATIENCE: Final = Duration.of(minutes=2)
 
 
 class CoreWeaveProvider:
@@ -33,10 +35,17 @@ class CoreWeaveProvider:
 
     capabilities = frozenset({Capability.SPOT})
 
-    def __init__(self, name: str, api: KubeApi, patience: Duration = PATIENCE) -> None:
+    def __init__(
+        self,
+        name: str,
+        api: KubeApi,
+        patience: Duration = PATIENCE,
+        queue_patience: Duration = QUEUE_PATIENCE,
+    ) -> None:
         self.name = name
         self._api = api
         self._patience = patience
+        self._queue_patience = queue_patience
 
     async def provision(self, intent: Intent) -> Machine:
         """Creates a pool named after the intent, so a repeated call finds it.
@@ -110,11 +119,14 @@ class CoreWeaveProvider:
     async def _judged(self, pool: NodePool) -> NodePool:
         """Waits until CoreWeave accepts or rejects the pool, up to the patience, and returns its latest state."""
         one = Selector(fields=f"metadata.name={pool.meta.name}")
-        with anyio.move_on_after(self._patience.seconds):
+        queue_until = anyio.current_time() + self._queue_patience.seconds
+        with anyio.move_on_after(self._patience.seconds) as wait:
             async with self._api.watch(NODE_POOL, select=one) as events:
                 async for event in events:
                     if isinstance(event, Added | Modified):
                         pool = event.object
+                    if queued(self.name, "", pool) is not None:
+                        wait.deadline = queue_until
                     if promised(pool) or verdict(self.name, "", pool) is not None:
                         break
         return pool

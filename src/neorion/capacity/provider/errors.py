@@ -35,6 +35,15 @@ def quota(provider: str, scope: str, words: str = "") -> QuotaExceeded:
     )
 
 
+def quota_not_set(provider: str, scope: str, words: str = "") -> QuotaExceeded:
+    return QuotaExceeded(
+        "provider.quota_not_set",
+        f"There is no quota at {provider} in {scope}{_quoted(words)}.",
+        hint="Ask the provider for quota of this machine type.",
+        scope=scope,
+    )
+
+
 def not_allowed(provider: str, words: str = "") -> Denied:
     return Denied(
         "provider.not_allowed",

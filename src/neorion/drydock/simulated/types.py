@@ -8,7 +8,7 @@ from neorion.keel.base import Invalid, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class MachineType:
-    """The resources of one machine. `infiniband` machines have as many ports as GPUs."""
+    """The resources of one machine. `rack_nodes` machines of a type sold by the rack share one NVLink domain."""
 
     instance: str
     region: str
@@ -18,6 +18,8 @@ class MachineType:
     gpus: int = 0
     product: str = ""
     infiniband: bool = False
+    arch: str = "amd64"
+    rack_nodes: int = 0
 
     @property
     def resources(self) -> dict[str, str]:
@@ -25,13 +27,14 @@ class MachineType:
         if self.gpus:
             found["nvidia.com/gpu"] = str(self.gpus)
         if self.infiniband:
-            found["rdma/ib"] = str(self.gpus)
+            # A switch that leads to such nodes, not a count of ports.
+            found["rdma/ib"] = "6300"
         return found
 
     def labels(self, index: int) -> dict[str, str]:
         """The labels of the machine with this number: machines are spread over the zones in turn."""
         found = {
-            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/arch": self.arch,
             "kubernetes.io/os": "linux",
             "node.kubernetes.io/instance-type": self.instance,
             "topology.kubernetes.io/region": self.region,
@@ -53,6 +56,9 @@ TYPES: Final = {
     ),
     "h200x8": MachineType("gd-8xh200ib-i128", *_COREWEAVE, 128, 2048, 8, "NVIDIA-H200", infiniband=True),
     "l40sx8": MachineType("gd-8xl40s-i128", *_COREWEAVE, 128, 1024, 8, "NVIDIA-L40S"),
+    "gb200x4": MachineType(
+        "gb200-4x", *_COREWEAVE, 144, 960, 4, "NVIDIA-GB200", infiniband=True, arch="arm64", rack_nodes=18
+    ),
     "m7i.4xlarge": MachineType("m7i.4xlarge", *_AWS, 16, 64),
     "g6.xlarge": MachineType("g6.xlarge", *_AWS, 4, 16, 1, "NVIDIA-L4"),
     "p4d.24xlarge": MachineType("p4d.24xlarge", *_AWS, 96, 1152, 8, "NVIDIA-A100-SXM4-40GB"),

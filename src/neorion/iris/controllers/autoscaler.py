@@ -27,7 +27,7 @@ from neorion.iris.model import (
 )
 from neorion.iris.model.record import Slice, Worker
 from neorion.iris.model.scale_group import ScaleGroup
-from neorion.iris.ports import Platform, SliceRequest, SliceStatus
+from neorion.iris.ports import Platform, QuotaNotSet, SliceRequest, SliceStatus
 from neorion.keel.base import Callbacks, Error, Instant, NoCapacity, NotFound, QuotaExceeded, Retry
 from neorion.keel.telemetry import logger
 
@@ -35,6 +35,7 @@ log = logger(__name__)
 
 _NO_GRACE = Instant(0)
 _FAILURE_KINDS: tuple[tuple[type[Error], ScaleFailureKind], ...] = (
+    (QuotaNotSet, ScaleFailureKind.NO_QUOTA),
     (QuotaExceeded, ScaleFailureKind.QUOTA),
     (NoCapacity, ScaleFailureKind.NO_CAPACITY),
 )

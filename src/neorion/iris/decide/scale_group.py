@@ -20,6 +20,7 @@ _PAUSES = {
     ScaleFailureKind.NO_CAPACITY: Duration.of(minutes=1),
     # People change quotas, which takes longer.
     ScaleFailureKind.QUOTA: Duration.of(minutes=5),
+    ScaleFailureKind.NO_QUOTA: Duration.of(minutes=30),
 }
 # A longer pause saves nothing, and delays the use of a recovered group.
 PAUSE_MAX = Duration.of(minutes=30)
@@ -30,6 +31,7 @@ _CODES = {
     ScaleFailureKind.FAILED: PendingCode.GROUP_BACKOFF,
     ScaleFailureKind.NO_CAPACITY: PendingCode.GROUP_CAPACITY,
     ScaleFailureKind.QUOTA: PendingCode.GROUP_QUOTA,
+    ScaleFailureKind.NO_QUOTA: PendingCode.GROUP_NO_QUOTA,
 }
 
 

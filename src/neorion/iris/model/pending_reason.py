@@ -33,6 +33,7 @@ class PendingCode(StrEnum):
     GROUP_DELAY = "group_delay"
     GROUP_MAX = "group_max"
     GROUP_QUOTA = "group_quota"
+    GROUP_NO_QUOTA = "group_no_quota"
     GROUP_CAPACITY = "group_capacity"
     GROUP_BACKOFF = "group_backoff"
 
@@ -157,6 +158,7 @@ _SENTENCES = {
     PendingCode.GROUP_DELAY: "{subject} is scaled up when the job has waited {want}.",
     PendingCode.GROUP_MAX: "{subject} has {best} of at most {want} slices, and the job needs more.",
     PendingCode.GROUP_QUOTA: "The quota of {subject} is used up.",
+    PendingCode.GROUP_NO_QUOTA: "There is no quota for the machines of {subject}.",
     PendingCode.GROUP_CAPACITY: "The platform has no machines available for {subject}.",
     PendingCode.GROUP_BACKOFF: "{subject} failed to start {best} in a row; the next try follows after a pause.",
 }
@@ -187,6 +189,7 @@ _HINTS = {
     PendingCode.USER_GPUS: "Wait for one of your tasks to end, or cancel one.",
     PendingCode.GROUP_MAX: "Raise max_slices of {subject}, or wait for a slice to become free.",
     PendingCode.GROUP_QUOTA: "Request more quota, or wait for the next try.",
+    PendingCode.GROUP_NO_QUOTA: "Request quota for this instance type from the provider: waiting does not help.",
     PendingCode.GROUP_CAPACITY: "Wait for the next try.",
     PendingCode.GROUP_BACKOFF: "See why with: iris slice list --group {subject}.",
 }

@@ -79,6 +79,7 @@ class ScaleFailureKind(StrEnum):
 
     FAILED = "failed"
     QUOTA = "quota"
+    NO_QUOTA = "no_quota"
     NO_CAPACITY = "no_capacity"
 
 
