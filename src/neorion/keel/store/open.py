@@ -1,4 +1,4 @@
-"""The doors of the room: opening a store, and restoring one. What needs an extra package is loaded only when used."""
+"""Opens a store, and restores one. Modules that need an extra package are imported when used."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -24,7 +24,7 @@ from neorion.keel.store.protocols import Store
 LEASE = Duration.of(seconds=7)
 # Between two looks of a standby at the lease.
 STANDBY_LOOK_EVERY = Duration.of(ms=250)
-# Shorter ones could be lost to an ordinary pause.
+# Shorter leases could be lost in an ordinary pause.
 _LEASE_MIN = Duration.of(seconds=1)
 # Is told what a process that stands by waits for, as often as it looks.
 OnWait = Callable[[Error], None]
@@ -55,10 +55,10 @@ async def open_store(
     lease: Duration = LEASE,
     fatal: Callable[[BaseException], NoReturn] = end_process,
 ) -> AsyncGenerator[Store]:
-    """Opens a store as its one owner, brought to the newest form; closed when the block ends.
+    """Opens a store as its only owner, migrated to the current schema; closes it when the block ends.
 
     `where` is a path, `sqlite:///path` or `postgresql://user@host/database`. `fatal` must end the process: it is called
-    when a write or a sync failed and nobody can know any more what is on the disk.
+    after a failed write or sync, when the content of the disk is unknown.
     """
     async with _open(
         _target(where), _Terms(migrations, clock, lane or ThreadExecutor(), lease, fatal)
@@ -112,7 +112,7 @@ async def _open(target: _Target, terms: _Terms) -> AsyncGenerator[Store]:
 async def restore(
     backup: Path, where: str | Path, *, migrations: Sequence[Migration], replace: bool = False
 ) -> None:
-    """Fills an empty store from a backup, checked first. With `replace`, an old one is kept aside under another name."""
+    """Fills an empty store from a verified backup. With `replace`, an old store is kept under another name."""
     target = _target(where)
     with _extra("server", "apsw"):
         from neorion.keel.store.sqlite_restore import restore_sqlite  # noqa: PLC0415 -- needs apsw
@@ -125,7 +125,7 @@ async def restore(
 
 
 async def _take_over(engine: Engine, terms: _Terms) -> None:
-    # A database this program does not understand is refused before its owner is disturbed.
+    # A database with unknown migrations is refused before its owner is disturbed.
     pending(terms.migrations, await terms.lane.run(engine.applied))
     while (wait := await _patiently(lambda: terms.lane.run(engine.claim), terms)) is not None:
         await terms.clock.sleep(wait if terms.on_wait is None else min(wait, STANDBY_LOOK_EVERY))
@@ -147,7 +147,7 @@ async def _patiently(step: Callable[[], Awaitable[T]], terms: _Terms) -> T:
 
 @asynccontextmanager
 async def _beside(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
-    """Runs a task for as long as the block lasts."""
+    """Runs a task while the block runs."""
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(task)
@@ -161,7 +161,7 @@ async def _beside(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerat
 
 
 def _target(where: _Target) -> _Target:
-    """A path for SQLite, a text for PostgreSQL."""
+    """Parses the address: a path for SQLite, a text for PostgreSQL."""
     if not isinstance(where, str):
         return where
     if "://" not in where:
@@ -180,7 +180,7 @@ def _target(where: _Target) -> _Target:
         case other:
             raise Invalid(
                 "store.url",
-                f'There is no kind of store "{other}".',
+                f'The kind of store "{other}" does not exist.',
                 hint=did_you_mean(other, ["sqlite", "postgresql"]),
             )
 
