@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.app.controller import SCHEMA, start
+from neorion.iris.app.controller import start
 from neorion.iris.app.parts import ControllerParts, ControllerSettings
+from neorion.iris.app.standby import SCHEMA
 from neorion.iris.controllers import job_gc
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model import Digest, FunctionCall, JobName, JobSpec, Resources, TaskReason

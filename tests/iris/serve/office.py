@@ -8,9 +8,10 @@ from pathlib import Path
 import anyio
 from protobuf import Oneof
 
-from neorion.iris.app.controller import SCHEMA, start
+from neorion.iris.app.controller import start
 from neorion.iris.app.endpoints import services
 from neorion.iris.app.parts import ControllerParts, ControllerSettings
+from neorion.iris.app.standby import SCHEMA
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.metrics import PrometheusControllerMetrics
 from neorion.iris.model import AttemptId, Resources, SliceId, SliceState

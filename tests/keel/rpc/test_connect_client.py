@@ -122,7 +122,7 @@ async def test_calls_one_after_the_other_share_a_connection() -> None:
         for _ in range(5):
             await client.say(Ping())
             assert [pong.count async for pong in client.watch(Ping(count=3))] == [0, 1, 2]
-            (pool,) = cast("Any", channel._transport)._pools.values()
+            (pool,) = cast("Any", channel._transports[0])._pools.values()
             links |= pool._open
         opened = len(links)
     assert opened == 1

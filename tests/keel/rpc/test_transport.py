@@ -35,7 +35,7 @@ async def test_a_unary_call_returns_the_answer(world: OpenWorld) -> None:
 async def test_a_side_effect_free_call_may_be_a_get(world: OpenWorld) -> None:
     async with world() as w:
         path = "/neorion.tests.rpc.v1.Echo/Look?connect=v1&encoding=json&message=%7B%22text%22%3A%22x%22%7D"
-        head, body = await fetch(w.channel._transport, Request("GET", path))
+        head, body = await fetch(w.channel._transports[0], Request("GET", path))
         assert (head.status, body) == (200, b'{"text":"x"}')
 
 

@@ -86,5 +86,9 @@ def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     found: list[BaseException] = []
     for error in group.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+        match error:
+            case BaseExceptionGroup():
+                found += _leaves(cast("BaseExceptionGroup[BaseException]", error))
+            case _:
+                found.append(error)
     return found
