@@ -64,6 +64,12 @@ class SimulatedAgent:
         )
 
 
+    @property
+    def reachable(self) -> bool:
+        """Whether the scheduler reaches the machine by its own means."""
+        return self.wakes is None and not any(ill.mute and not ill.agent_only for ill in self.ills.values())
+
+
 class SimulatedAgents:
     """`line` gives the control plane's fleet while it answers, None while it does not."""
 
