@@ -1,11 +1,12 @@
 """Callers of a fleet who want more than their role, or more often than they should."""
 
 import logging
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
-from neorion.keel.base import Denied, Error, Invalid, Retry
+from neorion.keel.base import Error, Invalid, Retry
 from neorion.keel.clock import SystemClock
 from neorion.navarch.app.control_plane import READS
 from neorion.navarch.model.gen import navarch_pb as pb
@@ -40,10 +41,7 @@ async def test_a_viewer_reads_everything_and_changes_nothing(caplog: pytest.LogC
         for client, service in ((FleetServiceClient, FLEET), (AgentServiceClient, AGENTS)):
             for method in service.methods:
                 call = getattr(viewer.client(client), _snake(method.name))
-                try:
-                    await call(request(method, node.id))
-                except Denied as error:
-                    assert error.code == "rpc.role"
+                if await _refusal(call(request(method, node.id))) == "rpc.role":
                     refused.add(method.name)
         assert refused == {one.name for one in (*FLEET.methods, *AGENTS.methods)} - READS
         assert {"ScalePool", "ReplaceNode", "DrainNode", "ReleasePool", "Register"} <= refused
@@ -59,10 +57,7 @@ async def test_an_operator_makes_the_same_calls() -> None:
         (node,) = await it.serving(1)
         for method in FLEET.methods:
             call = getattr(it.operator, _snake(method.name))
-            try:
-                await call(request(method, node.id))
-            except Error as error:
-                assert error.code != "rpc.role", method.name
+            assert await _refusal(call(request(method, node.id))) != "rpc.role", method.name
 
 
 def test_two_roles_never_have_one_token() -> None:
@@ -81,17 +76,23 @@ async def test_a_node_that_reports_as_fast_as_it_can_is_slowed_down_alone() -> N
     async with running(spec(2)) as it:
         one, other = await it.serving(2)
         token, others = (await it.register(one)).token, (await it.register(other)).token
-        taken = 0
+        for batch in range(EVENTS_AT_ONCE // 500):
+            await _report(it, token, 1 + 500 * batch, 500)
         with pytest.raises(Retry) as refused:
-            for batch in range(2 * EVENTS_AT_ONCE // 500):
-                await _report(it, token, 1 + 500 * batch, 500)
-                taken += 500
+            await _report(it, token, 1 + EVENTS_AT_ONCE, 500)
         assert refused.value.code == "navarch.event_rate"
         assert refused.value.after is not None
-        assert taken <= EVENTS_AT_ONCE
         # Its heartbeats and the reports of others are taken as before.
         await it.agent(token).heartbeat(pb.HeartbeatRequest())
         await _report(it, others, 1, 500)
+
+
+async def _refusal(call: Awaitable[object]) -> str:
+    try:
+        await call
+    except Error as error:
+        return error.code
+    return ""
 
 
 def _snake(name: str) -> str:

@@ -92,7 +92,10 @@ async def test_a_forged_token_is_nobodys():
     last = "0" if token[-1] != "0" else "1"
     for forged in (token[:-1] + last, token.replace("node-a", "node-b"), token.upper(), "nv1..", "nv1"):
         assert await keys.authenticate(forged) is None
-    assert await NodeTokenAuthenticator("another", SystemClock(), SharedTokens(OPERATOR)).authenticate(token) is None
+    assert (
+        await NodeTokenAuthenticator("another", SystemClock(), SharedTokens(OPERATOR)).authenticate(token)
+        is None
+    )
 
 
 async def test_nodes_and_joiners_may_not_steer_the_fleet():

@@ -214,7 +214,9 @@ class Fleet:
     async def _run_machines(self, host: Host) -> None:
         async def reside(machine: FakeMachine) -> None:
             who = HostIdentity(machine.intent.id, machine=machine.id)
-            clock = WrongClock(host.clock, Duration.of(seconds=abs(self.agents_clock_s)), self.agents_clock_s < 0)
+            clock = WrongClock(
+                host.clock, Duration.of(seconds=abs(self.agents_clock_s)), self.agents_clock_s < 0
+            )
             probe = FakeProbe(machine, clock)
             while not machine.ended.is_set():
                 with anyio.CancelScope() as self._agents[machine.id]:

@@ -156,21 +156,6 @@ async def test_an_applications_error_costs_no_node_whatever_the_rule_says_and_is
         assert {node.health for node in navarch.nodes()} == {Health.HEALTHY}
 
 
-@seeds(3, limits=LONG)
-async def test_nodes_that_were_only_cut_off_go_on_where_they_were(world: World):
-    async with fleet(world, [pool(2)]) as navarch:
-        await navarch.settled(2)
-        before = {node.id for node in navarch.nodes()}
-        world.links.cut(["machines"], ["controller"])
-        # Two are too few for a common cause: one of them is being drained by now.
-        await navarch.until(lambda: bool(navarch.nodes(NodeState.DRAINING)))
-        world.links.heal()
-        await navarch.settled(2)
-        assert {node.id for node in navarch.nodes()} == before
-        assert [machine.reboots for machine in navarch.cloud.machines.values()] == [0, 0]
-        assert navarch.work.cordoned == set()
-
-
 @seeds(1, limits=LONG)
 async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(world: World):
     rules = HealthRules(budgets=(Budget(CountOrPercent(count=4)),))

@@ -102,13 +102,18 @@ async def test_agents_that_fall_silent_together_are_left_alone_until_a_person_re
         await world.sleep(600)
         assert untouched(navarch, size)
         assert navarch.plane is not None
-        assert navarch.plane.fleet.deck.book.shelf("training").holds[0].hint == "navarch pool release training"
+        assert (
+            navarch.plane.fleet.deck.book.shelf("training").holds[0].hint == "navarch pool release training"
+        )
         await navarch.plane.orders.release("training", Requester("kim", "the rack lost power"))
         await navarch.until(lambda: bool(navarch.nodes(NodeState.DRAINING)))
         world.links.heal()
         navarch.work.down.clear()
         await navarch.settled(size)
+        # What was begun for silence alone is called off by a word.
         assert {node.id for node in navarch.nodes()} == before
+        assert reboots(navarch) == [0] * size
+        assert navarch.work.cordoned == set()
 
 
 @seeds(2, limits=LONG)

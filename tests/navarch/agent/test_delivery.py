@@ -38,7 +38,7 @@ class World:
         if not self.outbox:
             return
         batch = await self.outbox.next_batch()
-        await it.agent(token).report(messages.report(batch))
+        await it.agent(token).report(messages.report(batch, Instant(0)))
         if answered:
             self.outbox.taken(batch)
 

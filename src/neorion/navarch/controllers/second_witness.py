@@ -5,7 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from neorion.capacity.provider import MachineState
-from neorion.keel.base import Duration, Error, NotFound, Retry
+from neorion.keel.base import Error, NotFound, Retry
 from neorion.keel.telemetry import logger
 from neorion.navarch.controllers.context import FleetContext
 from neorion.navarch.model import EventKind, Node, NodeHeartbeat, Repair, RepairId, RepairStep

@@ -10,7 +10,6 @@ from neorion.navarch.model import Node, RepairStep, wire
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_connect import AgentService
 from neorion.navarch.ports import Gpu
-from neorion.navarch.serve.rate_limit import RateLimiter
 from neorion.navarch.serve.authentication import (
     TOKEN_LIFE,
     NodeTokenAuthenticator,
@@ -18,6 +17,7 @@ from neorion.navarch.serve.authentication import (
     check_is_node,
     secret_digest,
 )
+from neorion.navarch.serve.rate_limit import RateLimiter
 
 # Events of one node: so many at once, and so many a second in the long run. A storm of a whole machine is less.
 EVENTS_AT_ONCE: Final = 2_000

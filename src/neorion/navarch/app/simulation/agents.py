@@ -63,7 +63,6 @@ class SimulatedAgent:
             and not any(ill.blames_the_machine for ill in self.ills.values())
         )
 
-
     @property
     def reachable(self) -> bool:
         """Whether the scheduler reaches the machine by its own means."""
