@@ -46,7 +46,7 @@ async def test_a_machine_that_was_replaced_does_not_come_back_with_its_agent():
             await join(it, gpus=7)
         assert (refused.value.code, refused.value.hint) == (
             "navarch.replaced",
-            "once it is repaired: navarch pool readmit training theirs",
+            "Run navarch pool readmit training theirs once it is repaired.",
         )
         before, cloud = it.nodes(), it.cloud
     async with running(ADOPTS, disk=disk, cloud=cloud) as it:

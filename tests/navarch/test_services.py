@@ -180,6 +180,7 @@ async def test_operators_cordon_drain_uncordon():
         drained = await it.operator.get_node(pb.GetNodeRequest(node=node.machine))
         assert (drained.state, drained.held, drained.why) == ("drained", True, "nobody schedules work here")
         await it.operator.uncordon_node(pb.NodeOrder(node=node.id))
+        await it.turn()
         assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.ACTIVE
 
 

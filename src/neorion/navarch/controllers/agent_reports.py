@@ -290,7 +290,7 @@ class AgentReports:
             raise Denied(
                 "navarch.replaced",
                 f"The machine {name[:80]!r} of {spec.name} was replaced.",
-                hint=f"once it is repaired: navarch pool readmit {spec.name} {name[:80]}",
+                hint=f"Run navarch pool readmit {spec.name} {name[:80]} once it is repaired.",
             )
         now = self._deck.clock.now()
         place = Placement("", said.instance_type or spec.offers[0].instance_type)

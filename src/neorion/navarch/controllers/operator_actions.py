@@ -145,7 +145,7 @@ class OperatorActions:
         return await self._keep_pool(state, f"repairs of silent nodes released: {asker.words}")
 
     async def readmit(self, pool: str, machine: str, asker: Requester) -> PoolState:
-        """A machine of somebody else that was replaced may join again."""
+        """Let an adopted machine that was replaced join again."""
         self._deck.spec(pool)
         state = self._book.shelf(pool).state
         if machine not in state.barred:

@@ -78,7 +78,7 @@ class StateWriter:
         return moved
 
     def _bar(self, node_id: NodeId) -> None:
-        """A machine of somebody else stays where it is when it is replaced: its agent must not bring it back."""
+        """Remember the names of an adopted machine, which its agent must not register again after a replacement."""
         node = self._book.nodes.get(node_id)
         if node is None or node.origin is not Origin.JOINED:
             return

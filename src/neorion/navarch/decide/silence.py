@@ -15,7 +15,7 @@ _OTHERS = {
 
 
 def silence_hold(repair: Repair, node: Node, view: PoolView, together: frozenset[NodeId]) -> Hold | None:
-    """What keeps a repair for silence from beginning. A person who approves it is a witness."""
+    """Return the hold of a repair for silence. A person who approves it is a witness."""
     if repair.signature != EventKind.SILENCE or repair.approved:
         return None
     pool = view.spec.name

@@ -112,7 +112,7 @@ class KubeScheduler:
         return DrainProgress(done=not pods, left=len(pods), sentence=told)
 
     async def machine_up(self, node: Node) -> bool | None:
-        """Whether the kubelet is ready, by the condition that the cluster keeps. Unknown for a node outside the cluster."""
+        """Return the kubelet's condition, or None for a node outside the cluster."""
         kube = self._find(node)
         return None if kube is None else kubelet_ready(kube)
 

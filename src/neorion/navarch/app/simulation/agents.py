@@ -65,7 +65,7 @@ class SimulatedAgent:
 
     @property
     def reachable(self) -> bool:
-        """Whether the scheduler reaches the machine by its own means."""
+        """Return whether the scheduler reaches the machine by its own means."""
         return self.wakes is None and not any(ill.mute and not ill.agent_only for ill in self.ills.values())
 
 

@@ -52,7 +52,7 @@ def release_command() -> None:
 @why_option
 @server_option
 def readmit_command() -> None:
-    """Let a replaced machine of somebody else join a pool again."""
+    """Let an adopted machine that was replaced join again."""
 
 
 @pool.command("resume", run=".pool_impl:resume_command")
