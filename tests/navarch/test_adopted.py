@@ -29,6 +29,7 @@ async def replaced(it: Running) -> None:
     await agent.heartbeat(pb.HeartbeatRequest(tested=True))
     await it.turn()
     await agent.report(XID_79)
+    await it.turn()
     await it.operator.approve_repair(pb.NodeOrder(node=answer.node))
     await it.turn()
     for node in it.nodes(NodeState.BOOTING):
