@@ -12,7 +12,7 @@ import anyio
 from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeMachine, FakeProvider, Fault
 from neorion.capacity.gpu import Remedy
 from neorion.capacity.provider import MachineId
-from neorion.keel.base import Duration, Finding, Instant, Severity
+from neorion.keel.base import Duration, Finding, Instant, Retry, Severity
 from neorion.keel.clock import Clock
 from neorion.keel.rpc import Channel, connect
 from neorion.keel.sim import Host, World
@@ -73,6 +73,8 @@ class Work:
         # Machines that the scheduler does not reach; while it is blind it cannot tell.
         self.down: set[NodeId] = set()
         self.blind = False
+        # Its API server does not answer.
+        self.away = False
 
     async def cordon(self, node: Node, why: str) -> None:
         del why
@@ -84,6 +86,8 @@ class Work:
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         del why
+        if self.away:
+            raise Retry("kube.unreachable", "The API server does not answer.")
         now = self._world.clock.now()
         begun = self._begun.setdefault(node.id, now)
         if now.since(begun) < self._leaves_after and left:
