@@ -15,6 +15,8 @@ from neorion.drydock.coreweave import (
     FAULT,
     MACHINES,
     NODE_POOL,
+    NOTICE,
+    OLD_NAMES,
     POOL,
     Fault,
     NodePool,
@@ -66,7 +68,7 @@ def test_a_plan_leads_to_the_target_and_never_past_it(pool: NodePool, machines: 
 def test_an_unknown_instance_type_is_invalid_and_buys_nothing():
     plan = decide(NodePool(ObjectMeta(name="p"), PoolSpec("gd-9xh100", target_nodes=3)), [], {H100})
     assert plan.order == 0
-    assert [(verdict.type, verdict.holds) for verdict in plan.verdicts] == [("Valid", False)]
+    assert [(verdict.type, verdict.holds) for verdict in plan.verdicts] == [("Validated", False)]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,9 @@ class TestOnACluster:
         ("spec", "says"),
         [
             ({"targetNodes": 1, "instanceType": "gd-8xa100-i128"}, "instanceType is immutable"),
+            ({"targetNodes": 1, "computeClass": "spot"}, "computeClass is immutable"),
+            ({"targetNodes": 1, "nodeLabels": {"node.coreweave.cloud/state": "x"}}, "reserved"),
+            ({"targetNodes": 1, "nodeLabels": {"coreweave.com/team": "x"}}, "reserved"),
             ({"targetNodes": 1, "targetRacks": 1}, "exactly one of"),
             ({"targetNodes": 1, "minNodes": 3, "maxNodes": 2}, "minNodes exceeds maxNodes"),
             ({"targetNodes": 1, "image": {}, "gpu": {}}, "mutually exclusive"),
@@ -142,19 +147,77 @@ class TestOnACluster:
             await _apply(cloud, "strict", **spec)
 
     @pytest.mark.parametrize(
-        ("fault", "kind"), [(Fault.QUOTA, "Quota"), (Fault.NO_CAPACITY, "Capacity")], ids=str
+        ("spec", "says"),
+        [
+            ({"targetNodes": 4}, "must be a multiple of 18"),
+            ({"targetNodes": 18, "autoscaling": True}, "autoscaling is not supported on rack types"),
+            ({"targetNodes": 18, "computeClass": "spot"}, "spot is not offered"),
+        ],
+    )
+    async def test_racks_are_sold_whole(self, cloud: Cluster, spec: dict[str, Any], says: str):
+        with pytest.raises(Terminal, match=says):
+            await _apply(cloud, "rack", instanceType="gb200-4x", **spec)
+
+    async def test_nodes_look_like_those_of_coreweave(self, cloud: Cluster):
+        await _apply(cloud, "marks", Fault.SLOW_BOOT, targetNodes=1, computeClass="spot")
+        await wait(cloud, "nodepool/marks", "jsonpath={.status.inProgress}=1")
+        (node,) = await _nodes(cloud, "marks")
+        labels = node["metadata"]["labels"]
+        assert labels["compute.coreweave.com/compute-class"] == "spot"
+        assert labels["gpu.nvidia.com/class"] == "H100_NVLINK_80GB"
+        assert labels["node.coreweave.cloud/state"] == "production"
+        assert labels["backend.coreweave.cloud/flavor"] == "infiniband"
+        assert labels["topology.kubernetes.io/zone"] == "US-EAST-04A"
+        assert node["status"]["allocatable"]["rdma/ib"] == "6300"
+        assert "qos.coreweave.cloud/interruptable" in str(node["spec"]["taints"])
+        await wait(cloud, f"node/{node['metadata']['name']}", "condition=CWActive=False")
+        (node,) = await _nodes(cloud, "marks")
+        assert "qos.coreweave.cloud/interruptable" not in str(node["spec"])
+
+    async def test_a_spot_machine_gets_a_notice_leaves_and_is_replaced(self, cloud: Cluster):
+        spot: dict[str, Any] = {"targetNodes": 1, "computeClass": "spot"}
+        await _apply(cloud, "spot", **spot)
+        await wait(cloud, "nodepool/spot", "condition=AtTarget")
+        (before,) = await _nodes(cloud, "spot")
+        body = pool("spot", Fault.SPOT_RECLAIM, **spot)
+        body["metadata"]["annotations"][NOTICE] = "2s"
+        await apply(cloud, body)
+        await wait(cloud, f"node/{before['metadata']['name']}", "condition=PendingPhaseState")
+        await wait(cloud, f"node/{before['metadata']['name']}", "delete")
+        await wait(cloud, "nodepool/spot", "condition=AtTarget")
+        (after,) = await _nodes(cloud, "spot")
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+    @pytest.mark.parametrize(
+        ("fault", "kind", "reason"),
+        [
+            (Fault.QUOTA, "Quota", "Over"),
+            (Fault.QUOTA_NOT_SET, "Quota", "NotSet"),
+            (Fault.NO_CAPACITY, "Capacity", "NoneAvailable"),
+            (Fault.QUEUED, "Capacity", "QueuedAwaitingCapacity"),
+            (Fault.CAPACITY_UNKNOWN, "Capacity", "CapacityUnknown"),
+        ],
+        ids=str,
     )
     async def test_a_pool_that_is_held_says_why_and_goes_on_later(
-        self, cloud: Cluster, fault: Fault, kind: str
+        self, cloud: Cluster, fault: Fault, kind: str, reason: str
     ):
         name = f"held-{fault}"
         await _apply(cloud, name, fault, targetNodes=1)
         await wait(cloud, f"nodepool/{name}", f"condition={kind}=False")
+        said = f"jsonpath={{.status.conditions[?(@.type=='{kind}')].reason}}={reason}"
+        await wait(cloud, f"nodepool/{name}", said)
         await wait(cloud, f"nodepool/{name}", "jsonpath={.status.queuedNodes}=1")
         assert await _nodes(cloud, name) == []
         await _told_of(cloud, name)
         await _apply(cloud, name, targetNodes=1)
         await wait(cloud, f"nodepool/{name}", "condition=AtTarget")
+
+    async def test_a_pool_may_show_the_older_name_of_its_first_condition(self, cloud: Cluster):
+        body = pool("old", targetNodes=0)
+        body["metadata"]["annotations"][OLD_NAMES] = "true"
+        await apply(cloud, body)
+        await wait(cloud, "nodepool/old", "condition=Valid")
 
     async def test_a_node_that_never_gets_ready_stays_in_progress(self, cloud: Cluster):
         await _apply(cloud, "never", Fault.NEVER_READY, targetNodes=1)

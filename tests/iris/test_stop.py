@@ -12,7 +12,7 @@ import pytest
 from neorion.iris.client import IrisClient, connection
 from neorion.keel.base import Deadline, Error, Retry, Terminal
 from neorion.keel.run import Backoff
-from tests.iris.processes import Cluster, kill, processes_in
+from tests.iris.processes import Cluster, Program, kill, processes_in
 from tools.leftovers import temporary_folder_prefix
 
 
@@ -37,7 +37,7 @@ def test_waits_and_streams_in_flight_outlive_an_orderly_restart(tmp_path: Path):
 def test_who_waits_and_follows_does_so_until_the_controller_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(connection, "_PATIENCE", Backoff(attempts=1))
+    monkeypatch.setattr(connection, "_RETRIES", Backoff(attempts=1))
     with Cluster(tmp_path) as cluster, IrisClient.remote(cluster.url) as client:
         job = client.submit(f"echo up; until test -e {tmp_path}/go; do sleep 0.1; done; echo down", "long")
         told, values = list[str](), list[object]()
@@ -118,3 +118,24 @@ def test_a_cluster_of_ones_own_that_is_killed_is_missed_at_once_and_leaves_no_pr
 
 def _is_ours(pid: int) -> bool:
     return f"PPid:\t{os.getpid()}\n" in Path(f"/proc/{pid}/status").read_text()
+
+
+@pytest.mark.timeout(240)
+def test_a_worker_with_a_grace_ends_its_tasks_before_itself_and_they_count_as_lost(tmp_path: Path):
+    """As in a Pod that is deleted: its tasks cannot outlive it."""
+    script = "trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    with Cluster(tmp_path, workers=1) as cluster, IrisClient.remote(cluster.url) as client:
+        (worker,) = cluster.workers
+        worker.kill()
+        leaving = Program(tmp_path / "pod", *cluster.worker_args(tmp_path / "pod"), "--stop-grace=20")
+        cluster.start_worker(leaving)
+        job = client.submit(script, "long", preemption_retries=0)
+        assert next(job.follow()) == "up\n"
+        assert leaving.stop() == 0
+        # It ended because its worker did, so it has not succeeded.
+        with pytest.raises(Error):
+            client.wait(job, timeout=60)
+        (task,) = job.tasks()
+        assert (task.failures, task.losses) == (0, 1)
+        assert job.logs().endswith("saved\n")
+        assert not processes_in(tmp_path / "pod")

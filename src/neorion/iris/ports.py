@@ -19,7 +19,7 @@ from neorion.iris.model import (
     SliceState,
     TaskEnvironment,
 )
-from neorion.keel.base import Duration
+from neorion.keel.base import Duration, QuotaExceeded
 
 # A platform that starts workers may give each this variable. A runtime hands it on to whatever of its own outlives the worker,
 # so that the platform finds all that belongs to a machine.
@@ -215,10 +215,14 @@ class SliceStatus:
     trouble: ScaleFailureKind | None = None
 
 
+class QuotaNotSet(QuotaExceeded):
+    """There is no quota at all for these machines. Nothing that ends makes room; a person has to ask for quota."""
+
+
 class Platform(Protocol):
     """Where slices come from. No verb waits for machines: what becomes of a slice is told by `changes` and `list_slices`.
 
-    Refusals are typed: `QuotaExceeded` and `NoCapacity` carry the scope that is full, `Retry` says when to ask again.
+    Refusals are typed: `QuotaNotSet`, `QuotaExceeded` and `NoCapacity` carry the scope that is full, `Retry` says when to ask again.
     """
 
     async def create_slice(self, order: SliceRequest) -> None: ...

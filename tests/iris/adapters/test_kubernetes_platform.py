@@ -163,7 +163,7 @@ async def test_a_pool_without_a_record_is_given_back_and_one_of_another_installa
 
 async def test_a_refusal_that_comes_late_fails_the_slice_with_its_kind(stage: KubernetesStage):
     impatient = {"h100": FaultProfile(quota=0)}
-    async with stage.open(impatient, lambda usual: replace(usual, judgement=AT_ONCE)) as platform:
+    async with stage.open(impatient, lambda usual: replace(usual, acceptance_timeout=AT_ONCE)) as platform:
         changes = platform.changes()
         await platform.create_slice(order())
         seen = await until(changes, order().id, SliceState.FAILED)

@@ -75,7 +75,6 @@ def test_files_for_worker_pods_are_served(name: str):
             r"scale_groups.\w+.runtime: containerd",
         ),
         ("worker_port: 10001", "cache_dir: /mnt/local", "cache_dir"),
-        ("namespace: iris", "node_pools: per_group", "node_pools: per_group"),
     ],
 )
 def test_what_worker_pods_cannot_do_yet_is_refused_by_name(before: str, after: str, key: str):

@@ -6,7 +6,7 @@ from pathlib import Path
 from neorion.drydock.binaries import BinaryCache
 from neorion.drydock.clusters import ClusterManager
 from neorion.drydock.coreweave.deploy import WHO
-from neorion.drydock.coreweave.rate_limit import refusing
+from neorion.drydock.coreweave.rate_limit import limit_rate
 from neorion.drydock.coreweave.real_nodes import RealNodeProvisioner
 from neorion.drydock.coreweave.simulator import CoreWeaveSimulator
 from neorion.drydock.layout import PortOffset
@@ -28,7 +28,7 @@ def main() -> None:
 
     async def run(crew: Supervisor) -> None:
         async with (
-            refusing(port, cluster.pki.certificate(WHO), cluster.pki.key(WHO)),
+            limit_rate(port, cluster.pki.certificate(WHO), cluster.pki.key(WHO), clock),
             connect(read_kubeconfig([kubeconfig]).cluster(), "drydock-coreweave") as api,
         ):
             await real.sweep(api)

@@ -8,12 +8,35 @@ VERSION: Final = "v1alpha1"
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _WORDS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 _FREE: Final = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_IS_RACK: Final = "self.instanceType.startsWith('gb200-4x') || self.instanceType.startsWith('gb300-4x')"
+# Below CoreWeave's own domains.
+_RESERVED: Final = (
+    "self.all(key, !['coreweave.cloud', 'coreweave.com'].exists("
+    "domain, key.split('/')[0] == domain || key.split('/')[0].endsWith('.' + domain)))"
+)
+_NODE_LABELS: Final = {
+    **_WORDS,
+    "maxProperties": 64,
+    "x-kubernetes-validations": [
+        {"rule": _RESERVED, "message": "labels below coreweave.cloud and coreweave.com are reserved"}
+    ],
+}
 # What the makers' documentation says of the fields, as the rules that a server can check.
 _RULES: Final = (
     ("self.instanceType == oldSelf.instanceType", "instanceType is immutable"),
+    ("self.computeClass == oldSelf.computeClass", "computeClass is immutable"),
     (
         "has(self.targetNodes) != has(self.targetRacks)",
         "exactly one of targetNodes and targetRacks must be given",
+    ),
+    (f"!({_IS_RACK}) || !self.autoscaling", "autoscaling is not supported on rack types"),
+    (
+        f"!({_IS_RACK}) || !has(self.targetNodes) || self.targetNodes % 18 == 0",
+        "targetNodes of a rack type must be a multiple of 18",
+    ),
+    (
+        "self.computeClass != 'spot' || !self.instanceType.matches('^(gd-1xgh200|gb200|gb300)')",
+        "spot is not offered for this instanceType",
     ),
     ("!(has(self.image) && has(self.gpu))", "image and gpu are mutually exclusive"),
     ("!(has(self.targetRacks) && self.autoscaling)", "autoscaling is not supported with targetRacks"),
@@ -42,7 +65,7 @@ _SPEC: Final = {
         "minNodes": _COUNT,
         "maxNodes": _COUNT,
         "autoscaling": {"type": "boolean", "default": False},
-        "nodeLabels": _WORDS,
+        "nodeLabels": _NODE_LABELS,
         "nodeAnnotations": _WORDS,
         "nodeTaints": {"type": "array", "items": _TAINT, "maxItems": 50},
         "image": _FREE,
@@ -73,7 +96,9 @@ _CONDITION: Final = {
 _STATUS: Final = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("currentNodes", "inProgressNodes", "queuedNodes", "prefillNodes"), _COUNT),
+        **dict.fromkeys(
+            ("currentNodes", "inProgress", "inProgressNodes", "queuedNodes", "prefillNodes"), _COUNT
+        ),
         "capacity": {"type": "string"},
         "quota": {"type": "string"},
         "conditions": {
@@ -88,10 +113,10 @@ _COLUMNS: Final = (
     ("Instance Type", "string", ".spec.instanceType"),
     ("Target", "integer", ".spec.targetNodes"),
     ("Queued", "integer", ".status.queuedNodes"),
-    ("InProgress", "integer", ".status.inProgressNodes"),
+    ("InProgress", "integer", ".status.inProgress"),
     ("Current", "integer", ".status.currentNodes"),
     ("Prefill", "integer", ".status.prefillNodes"),
-    ("Valid", "string", '.status.conditions[?(@.type=="Valid")].status'),
+    ("Validated", "string", '.status.conditions[?(@.type=="Validated")].status'),
     ("Capacity", "string", ".status.capacity"),
     ("Quota", "string", ".status.quota"),
     ("Age", "date", ".metadata.creationTimestamp"),
@@ -99,7 +124,7 @@ _COLUMNS: Final = (
 
 
 def definition() -> dict[str, Any]:
-    """What `kubectl get crd nodepools.compute.coreweave.com` shows."""
+    """The object that `kubectl get crd nodepools.compute.coreweave.com` shows."""
     schema = {"type": "object", "required": ["spec"], "properties": {"spec": _SPEC, "status": _STATUS}}
     version: dict[str, Any] = {
         "name": VERSION,

@@ -1,4 +1,4 @@
-"""How a cluster gets its CoreWeave: the definition, and the process."""
+"""Gives a cluster its CoreWeave: the definition, and the process."""
 
 import sys
 from typing import Final

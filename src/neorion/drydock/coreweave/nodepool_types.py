@@ -11,6 +11,10 @@ from neorion.keel.kube import Condition, Kind, KubeObject, KubeStruct
 # On a pool: what is to go wrong with it, one word of `Fault`; and how long its nodes boot.
 FAULT: Final = "drydock.neorion.dev/fault"
 # On a pool and its nodes: what their machines are, one word of `NodeBacking`; simulated unless it says otherwise.
+# On a pool: how long a node that is reclaimed has left, where it is not seven minutes.
+NOTICE: Final = "drydock.neorion.dev/reclaim-notice"
+# On a pool: "true" gives its conditions the names that they had before 2026.
+OLD_NAMES: Final = "drydock.neorion.dev/old-names"
 MACHINES: Final = "drydock.neorion.dev/machines"
 POOL: Final = "compute.coreweave.com/node-pool"
 # NVL72: a rack is 18 machines of four GPUs.
@@ -18,7 +22,7 @@ RACK_NODES: Final = 18
 
 
 class NodeBacking(StrEnum):
-    """What stands behind a pool's nodes."""
+    """The machines behind a pool's nodes."""
 
     SIMULATED = "simulated"
     REAL = "real"
@@ -31,9 +35,10 @@ class Lifecycle(KubeStruct, frozen=True):
 
 
 class PoolSpec(KubeStruct, frozen=True):
-    """What is asked for. Zero nodes are not the same as none said."""
+    """The request. Zero nodes are not the same as no number."""
 
     instance_type: str = ""
+    compute_class: str = "default"
     target_nodes: int | None = None
     target_racks: int | None = None
     node_labels: dict[str, str] = field(default_factory=dict)
@@ -47,9 +52,10 @@ class PoolSpec(KubeStruct, frozen=True):
 
 
 class PoolStatus(KubeStruct, frozen=True, omit_defaults=False):
-    """What there is, and why there is not more."""
+    """The nodes there are, and why there are not more."""
 
     current_nodes: int = 0
+    in_progress: int = 0
     in_progress_nodes: int = 0
     queued_nodes: int = 0
     prefill_nodes: int = 0

@@ -1,7 +1,7 @@
-"""A pool that is asked too often: the API server answers 429 to whoever changes it.
+"""The rate limit of the NodePool API: the API server answers 429.
 
-The server itself finds out who is concerned and asks here only about those. So there is nothing to decide, and a pool whose
-fault is being taken away is never in the way of that.
+It is for pools with the fault alone, and the server itself selects them. Changes of such a pool are all refused. New pools come
+through at a few per second, as from an API that is limited.
 """
 
 import ssl
@@ -17,17 +17,22 @@ from neorion.drydock.coreweave.crd import GROUP, VERSION
 from neorion.drydock.coreweave.decide import Fault
 from neorion.drydock.coreweave.nodepool_types import FAULT
 from neorion.drydock.layout import LOOPBACK
+from neorion.keel.clock import Clock
 
 # In seconds: long enough that a client which does not listen to it is noticed.
 RETRY_AFTER_S: Final = 1
+CREATES_PER_SECOND: Final = 25
 _NAME: Final = f"limit.{GROUP}"
 
 
 def limiting(port: int, authority: Path) -> dict[str, Any]:
-    """What tells the API server whom to ask about which changes."""
+    """The webhook by which the API server asks about pools that are limited."""
 
     def limited(side: str) -> str:
-        return f"{side}.metadata.?annotations['{FAULT}'].orValue('') == '{Fault.RATE_LIMIT}'"
+        # A new pool has no former state.
+        return (
+            f"{side} == null || {side}.metadata.?annotations['{FAULT}'].orValue('') == '{Fault.RATE_LIMIT}'"
+        )
 
     bundle = b64encode(authority.read_bytes()).decode()
     webhook = {
@@ -37,7 +42,7 @@ def limiting(port: int, authority: Path) -> dict[str, Any]:
             {
                 "apiGroups": [GROUP],
                 "apiVersions": [VERSION],
-                "operations": ["UPDATE"],
+                "operations": ["CREATE", "UPDATE"],
                 "resources": ["nodepools"],
             }
         ],
@@ -59,11 +64,11 @@ def limiting(port: int, authority: Path) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def refusing(port: int, certificate: Path, key: Path) -> AsyncGenerator[None]:
-    """Says no to everything it is asked about, for as long as the context lasts."""
+async def limit_rate(port: int, certificate: Path, key: Path, clock: Clock) -> AsyncGenerator[None]:
+    """Refuses changes and limits new pools, for as long as the context lasts."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
-    runner = web.ServerRunner(web.Server(_refuse))
+    runner = web.ServerRunner(web.Server(_Limit(clock).answer))
     await runner.setup()
     try:
         await web.TCPSite(runner, LOOPBACK, port, ssl_context=context).start()
@@ -72,13 +77,32 @@ async def refusing(port: int, certificate: Path, key: Path) -> AsyncGenerator[No
         await runner.cleanup()
 
 
-async def _refuse(request: web.BaseRequest) -> web.Response:
-    review: dict[str, Any] = await request.json()
-    status = {
-        "code": 429,
-        "reason": "TooManyRequests",
-        "message": "this pool is changed too often",
-        "details": {"retryAfterSeconds": RETRY_AFTER_S},
-    }
-    answer = {"uid": review["request"]["uid"], "allowed": False, "status": status}
-    return web.json_response({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": answer})
+class _Limit:
+    """Lets so many new pools through in each second."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._second = 0
+        self._created = 0
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        review: dict[str, Any] = await request.json()
+        asked = review["request"]
+        allowed = asked["operation"] == "CREATE" and self._may_create()
+        status = {
+            "code": 429,
+            "reason": "TooManyRequests",
+            "message": "NodePools are changed too often",
+            "details": {"retryAfterSeconds": RETRY_AFTER_S},
+        }
+        answer = {"uid": asked["uid"], "allowed": allowed, **({} if allowed else {"status": status})}
+        return web.json_response(
+            {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": answer}
+        )
+
+    def _may_create(self) -> bool:
+        second = int(self._clock.monotonic())
+        if second != self._second:
+            self._second, self._created = second, 0
+        self._created += 1
+        return self._created <= CREATES_PER_SECOND

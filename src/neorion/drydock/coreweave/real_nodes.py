@@ -29,7 +29,7 @@ class RealNodeProvisioner:
         return self._find().layout.networked
 
     def names(self) -> set[str]:
-        """Of all machines of pools, whether they run or not; others belong to whoever added them."""
+        """Names of all machines of pools, running or not. Other machines are left alone."""
         return {node.name for node in nodes(self._find().layout) if POOL in node.spec.labels}
 
     def controller(self, mirror: Informer[Node], rng: Rng) -> Controller[ObjectKey]:
@@ -41,20 +41,20 @@ class RealNodeProvisioner:
         return found
 
     async def sweep(self, api: KubeApi) -> None:
-        """Those whose Node went while nobody looked."""
+        """Removes machines whose Node went while this process was away."""
         known = {node.meta.name for node in (await api.list(NODE)).items}
         for name in self.names() - known:
             await self._remove(name)
 
     async def lose(self, name: str) -> None:
-        """As by a power cut: nobody says good-bye."""
+        """Stops a machine without notice, like a power cut."""
         cluster = self._find()
         for node in nodes(cluster.layout):
             if node.name == name:
                 await cluster.stop(node.part)
 
     async def _reconcile(self, key: ObjectKey, node: Node | None) -> Duration | None:
-        # A kubelet whose Node was taken away may put up another one, which is nobody's.
+        # A kubelet whose Node was taken away may register another one, which no pool owns.
         if node is None or node.meta.annotations.get(MACHINES) != NodeBacking.REAL:
             if key.name in self.names():
                 await self._remove(key.name)

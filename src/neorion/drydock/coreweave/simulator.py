@@ -2,10 +2,23 @@
 
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from neorion.drydock.coreweave.decide import Fault, NodePoolPlan, PoolCondition, PoolNode, decide, fault_of
+from neorion.drydock.coreweave.node_marks import (
+    CORDON_REASON,
+    FRESH,
+    PENDING_STATE,
+    conditions_of,
+    labels_of,
+    pending_mark,
+)
 from neorion.drydock.coreweave.nodepool_types import (
+    FAULT,
     MACHINES,
     NODE_POOL,
+    NOTICE,
+    OLD_NAMES,
     POOL,
     NodeBacking,
     NodePool,
@@ -15,7 +28,7 @@ from neorion.drydock.coreweave.real_nodes import RealNodeProvisioner
 from neorion.drydock.simulated import BOOT_TIME, PLAYED, SILENCE, TYPES, machine_type
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
-from neorion.keel.kube import Condition, KubeApi, MergePatch, ObjectKey, condition, time_text
+from neorion.keel.kube import Condition, KubeApi, MergePatch, ObjectKey, condition, instant, time_text
 from neorion.keel.kube.control import (
     Applier,
     Controller,
@@ -32,6 +45,17 @@ _SLOW: Final = 20
 # Longer than any cluster of this kind lives.
 _NEVER: Final = "10000h"
 _LOST: Final = "drydock.neorion.dev/lost"
+_RECLAIMED: Final = "drydock.neorion.dev/reclaimed-at"
+_NOTICE: Final = Duration.of(minutes=7)
+_RECLAIM: Final = "Spot machine is reclaimed: it leaves within {notice}."
+# CoreWeave's names for what becomes of pools.
+_EVENTS: Final = {
+    ("Quota", False): "CWOverQuota",
+    ("Capacity", False): "CWInsufficientCapacity",
+    ("AtTarget", True): "CWNodeRegistered",
+    ("AtTarget", False): "CWNodeAssigned",
+}
+_HEALTH_CHECKS: Final = "cw-hpc-verification"
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 # A kubelet that finds no Ready condition waits seconds before it reports for the first time, and a cluster takes a node that
 # says nothing of itself for one that may have Pods.
@@ -78,7 +102,8 @@ class CoreWeaveSimulator:
             for node in nodes.values():
                 await self._applier.delete(NODE, node)
             return None
-        machines = [self._machine(nodes[name]) for name in sorted(nodes)]
+        notice = Duration.parse(pool.meta.annotations.get(NOTICE) or str(_NOTICE))
+        machines = [self._machine(nodes[name], notice) for name in sorted(nodes)]
         real = self._real is not None and self._real.possible
         plan = decide(pool, machines, _INSTANCES, real=real)
         # A machine that is going keeps its name until it is gone.
@@ -91,8 +116,48 @@ class CoreWeaveSimulator:
             await self._silence(pool, plan.lose)
             marked = MergePatch({"metadata": {"annotations": {_LOST: "true"}}})
             self._informers.observe(NODE, await self._api.patch(NODE, plan.lose, marked))
+        if plan.reclaim:
+            await self._reclaim(pool, nodes[plan.reclaim], notice)
+        for name in nodes.keys() - set(plan.remove):
+            await self._keep_marks(nodes[name])
         await self._report(pool, plan, machines)
-        return None
+        left = [
+            self._notice_left(node, notice) for node in nodes.values() if _RECLAIMED in node.meta.annotations
+        ]
+        return min((span for span in left if span), default=None)
+
+    async def _reclaim(self, pool: NodePool, node: Node, notice: Duration) -> None:
+        """One node for each time that the fault is asked for: the pool fills up again by itself."""
+        words = _RECLAIM.format(notice=notice)
+        meta = pending_mark(words)
+        meta["annotations"][_RECLAIMED] = time_text(self._clock.now())
+        patch = MergePatch({"metadata": meta, "spec": {"unschedulable": True}})
+        self._informers.observe(NODE, await self._api.patch(NODE, node.meta.name, patch))
+        done = MergePatch({"metadata": {"annotations": {FAULT: None}}})
+        self._informers.observe(NODE_POOL, await self._api.patch(NODE_POOL, pool.meta.name, done))
+        self._recorder.tell(NODE_POOL, pool, "CWNodeCordoned", f"{node.meta.name}: {words}", warning=True)
+
+    def _notice_left(self, node: Node, notice: Duration) -> Duration:
+        began = node.meta.annotations.get(_RECLAIMED)
+        return notice - self._clock.now().since(instant(began)) if began else notice
+
+    async def _keep_marks(self, node: Node) -> None:
+        """A node that is up loses the taint of fresh ones, and shows whether anything runs on it."""
+        ready = condition(node.status.conditions, "Ready")
+        if ready is None or not ready.holds:
+            return
+        version = {"resourceVersion": node.meta.resource_version}
+        if any(taint.key == FRESH["key"] for taint in node.spec.taints):
+            taints = [to_builtins(taint) for taint in node.spec.taints if taint.key != FRESH["key"]]
+            patch = MergePatch({"metadata": version, "spec": {"taints": taints}})
+            self._informers.observe(NODE, await self._api.patch(NODE, node.meta.name, patch))
+            return
+        words = node.meta.annotations.get(CORDON_REASON, "") if PENDING_STATE in node.meta.labels else ""
+        active = any(map(_is_work, self._pods_on.get(node.meta.name)))
+        after = conditions_of(node, self._clock.now(), active=active, reclaim=words)
+        if after is not node.status.conditions:
+            patch = MergePatch({"metadata": version, "status": {"conditions": to_builtins(after)}})
+            self._informers.observe(NODE, await self._api.patch(NODE, node.meta.name, patch, "", "status"))
 
     async def _silence(self, pool: NodePool, name: str) -> None:
         if pool.machines == NodeBacking.REAL and self._real is not None:
@@ -100,23 +165,27 @@ class CoreWeaveSimulator:
         else:
             await self._api.patch(LEASE, name, MergePatch(SILENCE), "kube-node-lease")
 
-    def _machine(self, node: Node) -> PoolNode:
+    def _machine(self, node: Node, notice: Duration) -> PoolNode:
         ready = condition(node.status.conditions, "Ready")
         return PoolNode(
             name=node.meta.name,
             ready=ready is not None and ready.holds,
             idle=not any(map(_is_work, self._pods_on.get(node.meta.name))),
             lost=_LOST in node.meta.annotations,
+            reclaimed=_RECLAIMED in node.meta.annotations,
+            expired=not self._notice_left(node, notice),
         )
 
     async def _report(self, pool: NodePool, plan: NodePoolPlan, machines: list[PoolNode]) -> None:
         staying = [each for each in machines if each.name not in plan.remove]
         current = sum(each.ready for each in staying)
+        coming = len(staying) - current + plan.order
         conditions = tuple(self._condition(pool, verdict) for verdict in plan.verdicts)
         said = {verdict.type: verdict.reason for verdict in plan.verdicts}
         status = PoolStatus(
             current_nodes=current,
-            in_progress_nodes=len(staying) - current + plan.order,
+            in_progress=coming,
+            in_progress_nodes=coming,
             queued_nodes=plan.queued,
             capacity=said.get("Capacity", ""),
             quota=said.get("Quota", ""),
@@ -125,18 +194,20 @@ class CoreWeaveSimulator:
         await self._applier.write_status(NODE_POOL, pool, status)
 
     def _condition(self, pool: NodePool, verdict: PoolCondition) -> Condition:
-        """As it was, unless it has turned; a turn is told as an Event too."""
+        """The condition as it was, unless it has changed. A change is recorded as an Event."""
         status = "True" if verdict.holds else "False"
-        before = condition(pool.status.conditions, verdict.type)
+        kind = "Valid" if verdict.type == "Validated" and OLD_NAMES in pool.meta.annotations else verdict.type
+        before = condition(pool.status.conditions, kind)
         turned = before is None or (before.status, before.reason) != (status, verdict.reason)
         if turned and (before is not None or not verdict.holds):
             note = verdict.message or f"{verdict.type} is {status}."
-            self._recorder.tell(NODE_POOL, pool, verdict.reason, note, warning=not verdict.holds)
+            reason = _EVENTS.get((verdict.type, verdict.holds), verdict.reason)
+            self._recorder.tell(NODE_POOL, pool, reason, note, warning=not verdict.holds)
         since = time_text(self._clock.now()) if turned or before is None else before.changed
-        return Condition(verdict.type, status, verdict.reason, verdict.message, pool.meta.generation, since)
+        return Condition(kind, status, verdict.reason, verdict.message, pool.meta.generation, since)
 
     def _manifest(self, pool: NodePool, name: str) -> dict[str, Any]:
-        kind, spec, meta = machine_type(pool.spec.instance_type), pool.spec, pool.meta
+        machine, spec, meta = machine_type(pool.spec.instance_type), pool.spec, pool.meta
         owner = {
             "apiVersion": NODE_POOL.api_version,
             "kind": NODE_POOL.name,
@@ -150,23 +221,22 @@ class CoreWeaveSimulator:
         else:
             marks = {PLAYED: "fake"}
             status = {
-                "capacity": kind.resources,
-                "allocatable": kind.resources,
+                "capacity": machine.resources,
+                "allocatable": machine.resources,
                 "conditions": [_BOOTING],
             }
         return {
             "metadata": {
                 "name": name,
                 "labels": {
-                    **kind.labels(number),
+                    **labels_of(pool, machine, number),
                     "kubernetes.io/hostname": name,
-                    POOL: meta.name,
                     **spec.node_labels,
                 },
                 "annotations": {**spec.node_annotations, **marks, BOOT_TIME: self._boot_time(pool)},
                 "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
             },
-            "spec": {"providerID": f"coreweave://{name}", "taints": list(spec.node_taints)},
+            "spec": {"providerID": f"coreweave://{name}", "taints": [FRESH, *spec.node_taints]},
             "status": status,
         }
 
@@ -189,6 +259,8 @@ def _free_names(pool: NodePool, taken: set[str], count: int) -> list[str]:
 
 
 def _is_work(pod: Pod) -> bool:
-    """What runs on every node is no reason to keep one."""
+    """True for Pods that keep a node. DaemonSets and CoreWeave's own checks do not."""
     owner = pod.meta.controller
+    if pod.meta.namespace == _HEALTH_CHECKS:
+        return False
     return pod.status.phase not in _ENDED and (owner is None or owner.kind != "DaemonSet")

@@ -13,10 +13,10 @@ from neorion.iris.adapters.cluster_file.sections import LocalController
 from neorion.iris.adapters.runtimes.process.syscalls import set_pdeathsig
 from neorion.iris.app.cluster import local_file, run_cluster
 from neorion.iris.app.runtime import RuntimeChoice, task_pods
-from neorion.iris.app.worker import WorkerSetup, run_worker
+from neorion.iris.app.worker import REPORT_S, WorkerSetup, run_worker
 from neorion.iris.model import Resources
 from neorion.iris.worker import Identity
-from neorion.keel.base import Invalid, Quantity, Unauthenticated, UnitError
+from neorion.keel.base import Duration, Invalid, Quantity, Unauthenticated, UnitError
 from neorion.keel.cli import App, Command
 from neorion.keel.cli.kit import Output
 from neorion.keel.config import erase_from_environment, load
@@ -96,6 +96,12 @@ def controller_serve(
 @click.option("--token-file", type=click.Path(path_type=Path), help="Read the token from this file.")
 @click.option("--token-stdin", is_flag=True, help="Read the token from standard input.")
 @click.option("--leash", is_flag=True, help="End with the process that starts it, however that ends.")
+@click.option(
+    "--stop-grace",
+    default=0,
+    type=click.IntRange(min=0),
+    help="On SIGTERM stop the tasks, and give them so many seconds; with 0 they run on.",
+)
 @_log
 @_log_file
 def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
@@ -136,13 +142,14 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
         attributes=dict(text.partition("=")[::2] for text in options["attributes"]),
     )
     folder = options["folder"] or Path("/var/cache/iris")
+    grace = Duration.of(seconds=options["stop_grace"])
     out.say(f"worker of {address}")
 
     async def main(crew: Supervisor) -> None:
-        await run_worker(crew, identity, WorkerSetup(address, token or None, folder, runtime))
+        await run_worker(crew, identity, WorkerSetup(address, token or None, folder, runtime, grace))
 
     os.umask(_PRIVATE)
-    run_process(main)
+    run_process(main, grace + Duration.of(seconds=2 * REPORT_S))
 
 
 class _LocalOptions(TypedDict):

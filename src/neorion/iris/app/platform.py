@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, kubernetes_settings
 from neorion.iris.adapters.cluster_file.sections import LocalPlatformModel as LocalSection
-from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform
+from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform, check_cluster
 from neorion.iris.adapters.platforms.local import Launch, LocalPlatform, LocalSettings
 from neorion.iris.ports import Platform
 from neorion.keel.clock import Clock, Rng
@@ -32,11 +32,11 @@ async def open_platform(
         from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- not on one machine
 
         kubeconfig = Path(cluster.kubeconfig_path).expanduser() if cluster.kubeconfig_path else None
-        async with (
-            connect(find_cluster(kubeconfig), "iris", clock, rng) as api,
-            KubernetesPlatform(kubernetes_settings(file), api, clock, rng) as platform,
-        ):
-            yield platform
+        settings = kubernetes_settings(file)
+        async with connect(find_cluster(kubeconfig), "iris", clock, rng) as api:
+            await check_cluster(api, settings)
+            async with KubernetesPlatform(settings, api, clock, rng) as platform:
+                yield platform
         return
     section = file.platform.local or LocalSection()
     settings = LocalSettings(

@@ -16,45 +16,13 @@ from neorion.devservers.client import DevServerApi, resolve_context, user_name
 from neorion.keel.base import Denied, Error, Finding, NotFound, Severity
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
-from neorion.keel.kube import Kind, KubeObject, KubeStruct
-
-
-class ResourceAttributes(KubeStruct, frozen=True):
-    """One thing that somebody might do."""
-
-    verb: str = ""
-    resource: str = ""
-    group: str = ""
-    subresource: str = ""
-    namespace: str = ""
-
-
-class SelfSubjectAccessReviewSpec(KubeStruct, frozen=True):
-    """What is asked."""
-
-    resource_attributes: ResourceAttributes = ResourceAttributes()
-
-
-class SubjectAccessReviewStatus(KubeStruct, frozen=True):
-    """The answer."""
-
-    allowed: bool = False
-
-
-class SelfSubjectAccessReview(KubeObject, frozen=True):
-    """The question whether we may do something, which everybody may ask."""
-
-    spec: SelfSubjectAccessReviewSpec = SelfSubjectAccessReviewSpec()
-    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
-
-
-_REVIEW: Final = Kind(
+from neorion.keel.kube.core import (
+    ACCESS_REVIEW,
+    ResourceAttributes,
     SelfSubjectAccessReview,
-    "SelfSubjectAccessReview",
-    "selfsubjectaccessreviews",
-    "authorization.k8s.io",
-    namespaced=False,
+    SelfSubjectAccessReviewSpec,
 )
+
 _GROUP: Final = "devservers.io"
 # What each verb of devctl needs: the words for a person, and the right in Kubernetes' own.
 _NEEDS: Final = (
@@ -223,7 +191,7 @@ async def _needed(fleet: DevServerApi, words: str, right: ResourceAttributes) ->
 
 async def _may(fleet: DevServerApi, right: ResourceAttributes) -> bool:
     asked = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(right))
-    return (await fleet.client.create(_REVIEW, asked)).status.allowed
+    return (await fleet.client.create(ACCESS_REVIEW, asked)).status.allowed
 
 
 def flavors_command(out: Output, where: ClusterSelector, *, aws: bool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from neorion.iris.adapters.cluster_file.file import ClusterFile
 from neorion.iris.adapters.cluster_file.scale_groups import Accelerator, ScaleGroupConfig
-from neorion.iris.adapters.cluster_file.sections import RuntimeName, UserLimit
+from neorion.iris.adapters.cluster_file.sections import NodePools, RuntimeName, UserLimit
 from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, KubernetesSettings, PoolTemplate
 from neorion.iris.model import Quota, Resources, UserQuotas
@@ -68,12 +68,16 @@ def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
         raise Invalid("iris.platform", "The cluster file has no section for worker Pods.")
     coreweave = file.platform.coreweave
     patience = coreweave.capacity_patience if coreweave is not None else Duration(0)
+    shared = coreweave is not None and coreweave.node_pools is NodePools.PER_GROUP
     return KubernetesSettings(
         namespace=platform.namespace,
         controller=f"{service.service_name}.{platform.namespace}.svc.cluster.local:{service.port}",
         image=file.defaults.bootstrap.docker_image,
         task_image=file.defaults.bootstrap.task_image or file.defaults.bootstrap.docker_image,
-        groups={name: _template(group, runtime(file, group)) for name, group in file.scale_groups.items()},
+        groups={
+            name: _template(group, runtime(file, group), shared=shared)
+            for name, group in file.scale_groups.items()
+        },
         label_prefix=file.platform.label_prefix,
         pull_secrets=tuple(platform.image_pull_secrets),
         host_network=platform.host_network,
@@ -83,11 +87,11 @@ def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
     )
 
 
-def _template(group: ScaleGroupConfig, runtime: RuntimeName) -> GroupTemplate:
+def _template(group: ScaleGroupConfig, runtime: RuntimeName, *, shared: bool) -> GroupTemplate:
     task_pods = runtime is RuntimeName.KUBERNETES
     bought, waiting = group.slice_template.coreweave, group.slice_template.kubernetes
     if bought is not None:
-        pool = PoolTemplate(bought.instance_type, bought.compute_class.value, bought.annotations)
+        pool = PoolTemplate(bought.instance_type, bought.compute_class.value, bought.annotations, shared)
         return GroupTemplate(pool, infiniband=bought.infiniband, task_pods=task_pods)
     if waiting is not None:
         return GroupTemplate(

@@ -71,7 +71,8 @@ class InCluster(Model):
         description="Secrets for pulling the worker's image; one that does not exist is ignored.",
     )
     stop_grace: DurationField = Field(
-        default=Duration.of(seconds=30), description="How long a worker Pod may take to end."
+        default=Duration.of(seconds=30),
+        description="How long tasks may take to end when their worker Pod ends.",
     )
 
     def problems(self) -> Iterable[Problem]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from neorion.iris.adapters.cluster_file.convert import runtime
 from neorion.iris.adapters.cluster_file.file import ClusterFile
-from neorion.iris.adapters.cluster_file.sections import Bootstrap, NodePools, PlatformModel, RuntimeName
+from neorion.iris.adapters.cluster_file.sections import Bootstrap, PlatformModel, RuntimeName
 from neorion.keel.base import Invalid
 from neorion.keel.telemetry import logger
 
@@ -38,15 +38,12 @@ def _set_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
 
 
 def _set_for_pods(file: ClusterFile) -> Mapping[str, bool]:
-    bootstrap, coreweave = file.defaults.bootstrap, file.platform.coreweave
-    runtimes = _runtimes(file)
-    shared = coreweave is not None and coreweave.node_pools is NodePools.PER_GROUP
+    bootstrap, runtimes = file.defaults.bootstrap, _runtimes(file)
     return {
         **{f"{key}: {chosen}": chosen not in _IN_CLUSTER for key, chosen in runtimes.items()},
         "defaults.bootstrap.cache_dir": bool(bootstrap.cache_dir),
         "defaults.bootstrap.task_image without runtime: kubernetes": bool(bootstrap.task_image)
         and RuntimeName.KUBERNETES not in runtimes.values(),
-        "platform.coreweave.node_pools: per_group": shared,
     }
 
 

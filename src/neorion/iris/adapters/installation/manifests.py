@@ -9,6 +9,7 @@ import yaml
 
 from neorion.capacity.coreweave import NODE_POOL
 from neorion.iris.adapters.cluster_file import ClusterFile
+from neorion.iris.adapters.cluster_file.sections import NodePools
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.keel.base import Invalid
 from neorion.keel.kube import Kind, KubeObject, Manifest
@@ -83,10 +84,15 @@ def manifests(file: ClusterFile, text: str) -> list[dict[str, Any]]:
         instance_type=service.instance_type,
     )
     found: list[dict[str, Any]] = list(yaml.safe_load_all(filled))
-    buys = file.platform.coreweave is not None
+    coreweave = file.platform.coreweave
+    buys = coreweave is not None
     for manifest in found:
         if manifest["kind"] == CONFIG_MAP.name:
             manifest["data"] = {"config.yaml": text}
+        if manifest["kind"] == "ClusterRole" and coreweave and coreweave.node_pools is NodePools.PER_GROUP:
+            # It changes the target of a NodePool that stays, and labels and cordons nodes.
+            for rule in manifest["rules"]:
+                rule["verbs"].append("patch")
         if manifest["kind"] == DEPLOYMENT.name:
             template = manifest["spec"]["template"]
             # Another cluster file is read by another Pod.

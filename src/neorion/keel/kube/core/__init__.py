@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
+    from neorion.keel.kube.core.authorization import (
+        ACCESS_REVIEW,
+        ResourceAttributes,
+        SelfSubjectAccessReview,
+        SelfSubjectAccessReviewSpec,
+    )
     from neorion.keel.kube.core.coordination import (
         DEFINITION,
         EVENT,
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ACCESS_REVIEW",
     "CLAIM",
     "CONFIG_MAP",
     "DAEMON_SET",
@@ -85,8 +92,11 @@ __all__ = [
     "Pod",
     "PodSpec",
     "PodStatus",
+    "ResourceAttributes",
     "ResourceQuota",
     "Secret",
+    "SelfSubjectAccessReview",
+    "SelfSubjectAccessReviewSpec",
     "Service",
     "ServiceAccount",
     "StatefulSet",
@@ -96,6 +106,12 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "authorization": (
+            "ACCESS_REVIEW",
+            "ResourceAttributes",
+            "SelfSubjectAccessReview",
+            "SelfSubjectAccessReviewSpec",
+        ),
         "core_v1": (
             "CLAIM",
             "CONFIG_MAP",

@@ -6,6 +6,7 @@ carry the labels `iris-managed`, `iris-scale-group` and `iris-slice-id`; what ca
 
 from neorion.iris.adapters.platforms.kubernetes.errors import QuotaExhaustedError
 from neorion.iris.adapters.platforms.kubernetes.platform import KubernetesPlatform
+from neorion.iris.adapters.platforms.kubernetes.preflight import check_cluster
 from neorion.iris.adapters.platforms.kubernetes.settings import (
     GroupTemplate,
     KubernetesSettings,
@@ -18,4 +19,5 @@ __all__ = [
     "KubernetesSettings",
     "PoolTemplate",
     "QuotaExhaustedError",
+    "check_cluster",
 ]

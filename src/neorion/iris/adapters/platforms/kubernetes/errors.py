@@ -1,6 +1,7 @@
 """Refusals of clusters and of CoreWeave, as the families that the autoscaler knows."""
 
 from neorion.iris.model import ScaleFailureKind
+from neorion.iris.ports import QuotaNotSet
 from neorion.keel.base import Denied, Error, Invalid, NoCapacity, NotFound, QuotaExceeded
 
 
@@ -17,10 +18,17 @@ class QuotaExhaustedError(QuotaExceeded):
 
 
 def platform_error(group: str, error: Error) -> Error:
-    """What a refusal means to the autoscaler. Errors that pass by themselves stay as they are."""
+    """The meaning of a refusal for the autoscaler. Errors that pass by themselves stay as they are."""
     words = error.sentence
     told = error
     match error:
+        case QuotaExceeded() if error.code == "provider.quota_not_set":
+            told = QuotaNotSet(
+                "iris.quota_not_set",
+                f"There is no quota for {group}: {words}",
+                hint="Ask CoreWeave for quota of this instance type.",
+                scope=group,
+            )
         case QuotaExceeded():
             told = QuotaExhaustedError(group, words)
         case Denied() | Invalid() if "quota" in words.lower():
@@ -31,6 +39,12 @@ def platform_error(group: str, error: Error) -> Error:
                 f"There is no machine left for {group}: {words}",
                 hint="Another scale group may have some; otherwise wait.",
                 scope=group,
+            )
+        case Denied() if "PodSecurity" in words:
+            told = Denied(
+                "iris.pod_security",
+                f"The namespace does not admit the worker Pods of {group}: {words}",
+                hint="Label the namespace pod-security.kubernetes.io/enforce: privileged, or set host_network: false.",
             )
         case Denied():
             told = Denied(
@@ -56,6 +70,8 @@ def platform_error(group: str, error: Error) -> Error:
 
 
 def trouble_of(error: Error) -> ScaleFailureKind:
+    if isinstance(error, QuotaNotSet):
+        return ScaleFailureKind.NO_QUOTA
     if isinstance(error, QuotaExceeded):
         return ScaleFailureKind.QUOTA
     return ScaleFailureKind.NO_CAPACITY if isinstance(error, NoCapacity) else ScaleFailureKind.FAILED

@@ -1,6 +1,7 @@
-"""What Pods and NodePools say of themselves, in words for people."""
+"""Explains the state of Pods and nodes in sentences."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from neorion.keel.kube import condition
@@ -20,24 +21,29 @@ _BROKEN: Final = frozenset(
 # A worker that ends at once, again and again, will not join.
 _CRASHES_MAX: Final = 3
 _WORDS_MAX: Final = 300
+_NO_NOTICES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def is_placed(pod: Pod) -> bool:
-    """Whether the Pod has a machine."""
+    """True when the Pod has a machine."""
     return bool(pod.spec.node_name) and pod.meta.deleted is None and pod.status.phase not in _OVER
 
 
+def is_ready(node: Node) -> bool:
+    ready = condition(node.status.conditions, "Ready")
+    return ready is not None and ready.holds
+
+
 def is_silent(node: Node) -> bool:
-    """Whether its kubelet has stopped reporting. One that reports trouble may still get over it."""
+    """True when its kubelet has stopped reporting. One that reports trouble may still get over it."""
     ready = condition(node.status.conditions, "Ready")
     return ready is not None and ready.status == "Unknown"
 
 
-def loss(pod: Pod, silent: Collection[str] = ()) -> str:
-    """Why this worker is lost, or "" while it is not. `silent` are nodes that say nothing any more."""
+def loss(pod: Pod, notices: Mapping[str, str] = _NO_NOTICES) -> str:
+    """Why this worker is lost, or "" while it is not. `notices` say which nodes are lost or taken back."""
     where = f"{pod.meta.name} on {pod.spec.node_name}" if pod.spec.node_name else pod.meta.name
-    quiet = "is lost: the node says nothing any more" if pod.spec.node_name in silent else ""
-    if why := quiet or _end(pod) or _broken(pod):
+    if why := notices.get(pod.spec.node_name) or _end(pod) or _broken(pod):
         return f"{where} {why}."
     return ""
 

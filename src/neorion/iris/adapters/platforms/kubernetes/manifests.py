@@ -24,6 +24,8 @@ CACHE: Final = "/var/cache/iris"
 SECRETS: Final = "/var/run/secrets/iris"
 # A node that says nothing for so long is lost; Kubernetes' own five minutes would hold up a gang.
 _UNREACHABLE_S: Final = 60
+# After its tasks have ended a worker tells of it.
+_REPORT_S: Final = 5
 _SECURITY: Final = {
     "privileged": False,
     "allowPrivilegeEscalation": False,
@@ -40,7 +42,7 @@ _BESIDE_TASKS: Final = {
     "requests": {"cpu": "100m", "memory": "256Mi"},
     "limits": {"memory": "1Gi"},
 }
-# Whoever moves Pods around asks before it moves this one, or lets it end what it can.
+# Autoscalers that move Pods around leave this one alone.
 _DO_NOT_DISRUPT: Final = {
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     "karpenter.sh/do-not-disrupt": "true",
@@ -48,19 +50,20 @@ _DO_NOT_DISRUPT: Final = {
 _INTERRUPTIBLE: Final = {"qos.coreweave.com/graceful-interruptible": "true"}
 
 
-def pool_manifest(record: Record, template: PoolTemplate, names: Names) -> dict[str, Any]:
-    """One NodePool for one slice; its nodes carry the slice's labels."""
-    labels = names.labels(record.group, record.id)
+def pool_manifest(record: Record, target: int, template: PoolTemplate, names: Names) -> dict[str, Any]:
+    """A NodePool whose nodes carry the labels of its slice. Those of a shared one get a slice's label when they are assigned."""
+    group = record.group
+    labels = names.group_labels(group) if record.shared else names.labels(group, record.id)
     return {
-        "metadata": {"name": record.name, "labels": labels, "annotations": dict(template.annotations)},
+        "metadata": {"name": record.pool, "labels": labels, "annotations": dict(template.annotations)},
         "spec": {
             "computeClass": template.compute_class,
             "instanceType": template.instance_type,
-            "targetNodes": record.wanted.machines,
+            "targetNodes": target,
             "autoscaling": False,
             "nodeLabels": labels,
-            # The worker Pods are gone when the pool goes; what else runs there does not keep a machine.
-            "lifecycle": {"scaleDownStrategy": "PreferIdle"},
+            # The worker Pods of one slice are gone when its pool goes; what else runs there does not keep a machine.
+            "lifecycle": {"scaleDownStrategy": "IdleOnly" if record.shared else "PreferIdle"},
         },
     }
 
@@ -75,7 +78,7 @@ def pod_manifest(record: Record, number: int, settings: KubernetesSettings, name
     volumes = _volumes(record, template)
     return {
         "metadata": {
-            "name": names.worker(record.name, number, record.wanted.machines),
+            "name": names.worker(record.name, number, record.machines),
             "namespace": names.namespace,
             "labels": {**labels, names.number: str(number), **(_INTERRUPTIBLE if template.pool else {})},
             "annotations": _DO_NOT_DISRUPT,
@@ -85,7 +88,7 @@ def pod_manifest(record: Record, number: int, settings: KubernetesSettings, name
             "restartPolicy": "Always",
             **_account(template),
             "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": max(1, round(settings.stop_grace.seconds)),
+            "terminationGracePeriodSeconds": _grace_s(settings) + _REPORT_S,
             "imagePullSecrets": [{"name": name} for name in settings.pull_secrets],
             "nodeSelector": _selector(record, template, names) if runs_tasks else {},
             "tolerations": _tolerations(),
@@ -106,7 +109,7 @@ def _container(record: Record, settings: KubernetesSettings, names: Names) -> di
         "command": _command(record, settings, names),
         "env": [_ADDRESS, *(_OWN_POD if template.task_pods else ()), *variables],
         "securityContext": _SECURITY,
-        "resources": _BESIDE_TASKS if template.task_pods else _resources(record.wanted.shape, template),
+        "resources": _BESIDE_TASKS if template.task_pods else _resources(record.spec.shape, template),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [mount for _, mount in _volumes(record, template)],
     }
@@ -114,11 +117,11 @@ def _container(record: Record, settings: KubernetesSettings, names: Names) -> di
 
 def _command(record: Record, settings: KubernetesSettings, names: Names) -> list[str]:
     template = settings.groups[record.group]
-    wanted, shape = record.wanted, record.wanted.shape
+    spec, shape = record.spec, record.spec.shape
     flags = {
         "--runtime": "kubernetes" if template.task_pods else "process",
-        "--controller": wanted.controller,
-        "--slice": wanted.id,
+        "--controller": spec.controller,
+        "--slice": spec.id,
         "--token-file": f"{SECRETS}/{TOKEN}",
         "--folder": CACHE,
         "--cpu": f"{shape.cpu_milli}m",
@@ -126,13 +129,18 @@ def _command(record: Record, settings: KubernetesSettings, names: Names) -> list
         "--disk": str(shape.disk),
         "--gpus": str(shape.gpus),
         "--gpu-variant": shape.gpu_variant,
+        "--stop-grace": str(_grace_s(settings)),
         "--log": "json",
     }
     if template.task_pods:
         flags["--task-pods"] = msgspec.json.encode(_task_pods(record, settings, names)).decode()
     command = ["python", "-P", "-m", "iris.cluster.worker.main", "serve"]
     command += [f"{flag}={value}" for flag, value in flags.items()]
-    return [*command, *(f"--attribute={key}={value}" for key, value in wanted.attributes)]
+    return [*command, *(f"--attribute={key}={value}" for key, value in spec.attributes)]
+
+
+def _grace_s(settings: KubernetesSettings) -> int:
+    return max(1, round(settings.stop_grace.seconds))
 
 
 def _task_pods(record: Record, settings: KubernetesSettings, names: Names) -> PodSettings:
@@ -142,7 +150,7 @@ def _task_pods(record: Record, settings: KubernetesSettings, names: Names) -> Po
         namespace=names.namespace,
         worker="",
         image=settings.task_image,
-        labels={names.scale_group: record.group, **(_INTERRUPTIBLE if template.pool else {})},
+        labels={**names.group_labels(record.group), **(_INTERRUPTIBLE if template.pool else {})},
         node_selector=_selector(record, template, names),
         tolerations=tuple(_always_tolerated()),
         pull_secrets=settings.pull_secrets,
@@ -167,7 +175,7 @@ def _volumes(record: Record, template: GroupTemplate) -> list[tuple[dict[str, An
         ),
         ({"name": "cache", "emptyDir": {}}, {"name": "cache", "mountPath": CACHE}),
     ]
-    if record.wanted.shape.gpus and not template.task_pods:
+    if record.spec.shape.gpus and not template.task_pods:
         # NCCL and data loaders share memory; the default of 64 MiB is too small for them.
         found.append(
             (

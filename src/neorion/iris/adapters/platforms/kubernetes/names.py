@@ -17,6 +17,10 @@ class Names:
         """The Secret and the NodePool of a slice, as in `iris-h100-8x-01k9…`."""
         return f"{self.prefix}-{group.replace('_', '-')}-{piece.removeprefix('slice-')}"
 
+    def shared_pool(self, group: str) -> str:
+        """The NodePool of a scale group. NodePools have no namespace, so the name carries it."""
+        return f"{self.prefix}-{self.namespace}-{group.replace('_', '-')}"
+
     def worker(self, slice_name: str, number: int, machines: int) -> str:
         """A worker Pod. A slice of one machine needs no number."""
         base = f"{self.prefix}-worker-{slice_name}"
@@ -42,13 +46,12 @@ class Names:
     def number(self) -> str:
         return f"{self.prefix}-worker-number"
 
+    def group_labels(self, group: str) -> dict[str, str]:
+        """Labels that all slices of a scale group share."""
+        return {self.managed: "true", self.installation: self.namespace, self.scale_group: group}
+
     def labels(self, group: str, piece: SliceId) -> dict[str, str]:
-        return {
-            self.managed: "true",
-            self.installation: self.namespace,
-            self.scale_group: group,
-            self.slice_id: str(piece),
-        }
+        return {**self.group_labels(group), self.slice_id: str(piece)}
 
     @property
     def selector(self) -> str:

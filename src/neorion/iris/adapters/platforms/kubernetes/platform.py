@@ -1,7 +1,7 @@
 """The platform port over worker Pods of a Kubernetes cluster, with NodePools where a scale group buys its machines.
 
-One wheel turns for every slice: what the cluster shows of it decides the next steps. A controller that comes back finds
-each slice by its record and goes on where the last one stopped.
+One wheel turns for every slice and one for every NodePool: what the cluster shows of it decides the next steps. A controller
+that comes back finds each slice by its record and goes on where the last one stopped.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -11,12 +11,12 @@ from typing import Self
 
 import anyio
 
-from neorion.capacity.coreweave import NODE_POOL
 from neorion.iris.adapters.platforms.kubernetes import record as records
 from neorion.iris.adapters.platforms.kubernetes.applier import Applier
 from neorion.iris.adapters.platforms.kubernetes.errors import trouble_of
-from neorion.iris.adapters.platforms.kubernetes.mirrors import Mirrors
+from neorion.iris.adapters.platforms.kubernetes.informers import SliceInformers
 from neorion.iris.adapters.platforms.kubernetes.names import Names
+from neorion.iris.adapters.platforms.kubernetes.pools import RequeueAfter, next_pool_steps
 from neorion.iris.adapters.platforms.kubernetes.record import Record
 from neorion.iris.adapters.platforms.kubernetes.settings import KubernetesSettings
 from neorion.iris.adapters.platforms.kubernetes.steps import Fail, Wait, accepted, describe, next_steps
@@ -34,7 +34,7 @@ log = logger(__name__)
 
 
 class _Verdict:
-    """What became of a slice that its buyer still waits for."""
+    """The outcome of a slice whose buyer still waits."""
 
     def __init__(self) -> None:
         self.said = anyio.Event()
@@ -57,12 +57,17 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         self._verdicts: dict[str, _Verdict] = {}
         informers = InformerFactory(api, clock, rng)
         pools = any(template.pool for template in settings.groups.values())
-        self._mirrors = Mirrors(informers, self._names, pools=pools)
+        self._slices = SliceInformers(informers, self._names, pools=pools)
         self._applier = Applier(api, informers, settings, self._names)
-        self._controller = Controller("slices", self._reconcile, clock, rng)
-        self._mirrors.wake(self._controller)
+        slices = Controller("slices", self._reconcile, clock, rng)
+        self._slices.wake_slices(slices)
+        controllers = [slices]
+        if pools:
+            node_pools = Controller("node-pools", self._reconcile_pool, clock, rng)
+            self._slices.wake_pools(node_pools)
+            controllers.append(node_pools)
         self._informers = informers
-        self._operator = Operator(informers, [self._controller])
+        self._operator = Operator(informers, controllers)
         self._exit = AsyncExitStack()
 
     async def create_slice(self, order: SliceRequest) -> None:
@@ -70,12 +75,12 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         if not is_name(order.id) or order.machines < 1:
             raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is not a valid slice.")
         name = self._names.slice(order.group, order.id)
-        if self._mirrors.find(name) is not None:
+        if self._slices.find(name) is not None:
             return
         verdict = self._verdicts.setdefault(name, _Verdict())
         try:
             await self._applier.order(order)
-            await wait_at_most(self._clock, self._settings.judgement, verdict.wait)
+            await wait_at_most(self._clock, self._settings.acceptance_timeout, verdict.wait)
         finally:
             self._verdicts.pop(name, None)
         if verdict.error is not None:
@@ -85,11 +90,11 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         return [seen for seen in await self.list_all_slices() if seen.group == group]
 
     async def list_all_slices(self) -> Sequence[SliceStatus]:
-        found = [self._seen(record) for _, record in self._mirrors.records()]
+        found = [self._seen(record) for _, record in self._slices.records()]
         return sorted(found, key=lambda seen: seen.id)
 
     async def describe(self, piece: SliceId) -> SliceStatus:
-        for _, record in self._mirrors.records():
+        for _, record in self._slices.records():
             if record.id == piece:
                 return self._seen(record)
         raise NotFound(
@@ -97,7 +102,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         )
 
     async def terminate(self, piece: SliceId) -> None:
-        for secret, record in self._mirrors.records():
+        for secret, record in self._slices.records():
             if record.id == piece and not record.deleting:
                 await self._applier.note(secret, records.deleting(secret.meta))
 
@@ -120,10 +125,10 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
             await anext(changes)
 
     def _seen(self, record: Record) -> SliceStatus:
-        return describe(self._mirrors.observed(record, self._clock.now()))
+        return describe(self._slices.observed(record, self._clock.now()))
 
     async def _reconcile(self, name: str) -> Duration | None:
-        found = self._mirrors.find(name)
+        found = self._slices.find(name)
         if found is None:
             await self._sweep(name)
             self._tell_gone(name)
@@ -136,7 +141,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
     async def _turn(self, secret: Secret, record: Record) -> Duration | None:
         wait = None
         template = self._settings.groups.get(record.group)
-        seen = self._mirrors.observed(record, self._clock.now())
+        seen = self._slices.observed(record, self._clock.now())
         if accepted(seen, template) and (verdict := self._verdicts.get(record.name)) is not None:
             verdict.said.set()
         for step in next_steps(seen, template, self._settings.capacity_patience):
@@ -154,6 +159,28 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
                     break
         return wait
 
+    async def _reconcile_pool(self, name: str) -> Duration | None:
+        wait = None
+        seen = self._slices.observed_pool(name, self._clock.now())
+        group = seen.slices[0].record.group if seen.slices else ""
+        if seen.pool is not None and not seen.slices:
+            log.warning("NodePool without a slice", pool=name)
+        for step in next_pool_steps(seen):
+            if isinstance(step, RequeueAfter):
+                wait = step.after
+                continue
+            try:
+                await self._applier.apply_to_pool(group, step)
+            except (Retry, Conflict):
+                raise
+            except Error as error:
+                found = self._slices.find(seen.youngest.name) if seen.youngest is not None else None
+                if found is None:
+                    raise
+                await self._fail(*found, error)
+                break
+        return wait
+
     async def _fail(self, secret: Secret, record: Record, error: Error) -> None:
         """A buyer who waits is told, and nothing is left; otherwise the slice stays until it is terminated."""
         verdict = self._verdicts.get(record.name)
@@ -169,16 +196,12 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
 
     async def _sweep(self, name: str) -> None:
         """Without its record a slice has no owner: whatever is left of it goes too."""
-        pods, pool = self._mirrors.strays(name)
-        for pod in pods:
+        for pod in self._slices.pods_of(name):
             if pod.meta.deleted is None:
                 await self._applier.delete(POD, pod)
-        if pool is not None and pool.meta.deleted is None:
-            log.warning("NodePool without a slice", pool=name)
-            await self._applier.delete(NODE_POOL, pool)
 
     def _tell(self, name: str) -> None:
-        found = self._mirrors.find(name)
+        found = self._slices.find(name)
         if found is None:
             return
         seen = self._seen(found[1])

@@ -1,4 +1,4 @@
-"""The record of a slice: a Secret with its workers' token, annotated with what was ordered and what became of it.
+"""The record of a slice: a Secret with its workers' token, annotated with the request and its outcome.
 
 It is the first object of a slice and the last one to go: a later controller finds the slice by it.
 """
@@ -26,8 +26,8 @@ _FAILURE: Final = "neorion.dev/slice-failure"
 _TROUBLE: Final = "neorion.dev/slice-trouble"
 
 
-class Wanted(Struct, frozen=True):
-    """What was ordered, without the token."""
+class SliceSpec(Struct, frozen=True):
+    """The request for a slice, without its token. `shared_pool` names the NodePool of its group, if its group has one."""
 
     id: str
     group: str
@@ -35,6 +35,7 @@ class Wanted(Struct, frozen=True):
     shape: Resources
     attributes: tuple[tuple[str, str], ...]
     controller: str
+    shared_pool: str = ""
 
 
 class Record(Struct, frozen=True):
@@ -42,7 +43,7 @@ class Record(Struct, frozen=True):
 
     name: str
     uid: str
-    wanted: Wanted
+    spec: SliceSpec
     started: bool = False
     deleting: bool = False
     failure: str = ""
@@ -50,23 +51,48 @@ class Record(Struct, frozen=True):
 
     @property
     def id(self) -> SliceId:
-        return SliceId(self.wanted.id)
+        return SliceId(self.spec.id)
 
     @property
     def group(self) -> str:
-        return self.wanted.group
+        return self.spec.group
+
+    @property
+    def machines(self) -> int:
+        return self.spec.machines
+
+    @property
+    def shared(self) -> bool:
+        """True when its machines come from the NodePool of its group."""
+        return bool(self.spec.shared_pool)
+
+    @property
+    def pool(self) -> str:
+        """The name of its NodePool, where slices have NodePools."""
+        return self.spec.shared_pool or self.name
+
+    @property
+    def live(self) -> bool:
+        """True when it waits for machines or uses them."""
+        return not self.deleting and not self.failure
 
 
-def secret_of(order: SliceRequest, names: Names) -> dict[str, Any]:
-    wanted = Wanted(
-        str(order.id), order.group, order.machines, order.shape, order.attributes, order.controller
+def secret_of(order: SliceRequest, names: Names, shared_pool: str = "") -> dict[str, Any]:
+    spec = SliceSpec(
+        str(order.id),
+        order.group,
+        order.machines,
+        order.shape,
+        order.attributes,
+        order.controller,
+        shared_pool,
     )
     return {
         "metadata": {
             "name": names.slice(order.group, order.id),
             "namespace": names.namespace,
             "labels": names.labels(order.group, order.id),
-            "annotations": {_ORDER: msgspec.json.encode(wanted).decode()},
+            "annotations": {_ORDER: msgspec.json.encode(spec).decode()},
         },
         "type": "Opaque",
         "data": {TOKEN: b64encode(order.token.encode()).decode()},
@@ -77,7 +103,7 @@ def record_of(secret: Secret) -> Record | None:
     """None for a Secret that carries our labels but was not written here."""
     meta, notes = secret.meta, secret.meta.annotations
     try:
-        wanted = msgspec.json.decode(notes.get(_ORDER, ""), type=Wanted)
+        spec = msgspec.json.decode(notes.get(_ORDER, ""), type=SliceSpec)
         trouble = ScaleFailureKind(notes[_TROUBLE]) if notes.get(_TROUBLE) else None
     except (msgspec.DecodeError, ValueError) as error:
         log.warning("the Secret is not the record of a slice", secret=str(meta.key), why=str(error))
@@ -85,7 +111,7 @@ def record_of(secret: Secret) -> Record | None:
     return Record(
         name=meta.name,
         uid=meta.uid,
-        wanted=wanted,
+        spec=spec,
         started=_STARTED in notes,
         deleting=_DELETING in notes or meta.deleted is not None,
         failure=notes.get(_FAILURE, ""),

@@ -1,4 +1,4 @@
-"""What the platform is told once: the installation, and how a slice of each scale group is made."""
+"""Settings of the platform: the installation, and a template for each scale group."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,17 @@ TOLERATED: Final = (("nvidia.com/gpu", "NoSchedule"), ("qos.coreweave.cloud/inte
 
 @dataclass(frozen=True, slots=True)
 class PoolTemplate:
-    """The NodePool of a slice on CoreWeave."""
+    """The NodePool of a slice on CoreWeave; a `shared` one serves all slices of its scale group."""
 
     instance_type: str
     compute_class: str = "default"
     annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTemplate:
-    """How a slice of one scale group is made. With a pool its machines are bought; without one its Pods wait for nodes.
+    """The template of the slices of one scale group. With a pool its machines are bought; without one its Pods wait for nodes.
 
     With `task_pods` each attempt is a Pod of its own, and the worker Pod only makes them.
     """
@@ -37,7 +38,7 @@ class KubernetesSettings:
     """One installation in one namespace of one cluster. `controller` is the address that workers use.
 
     Objects carry labels that begin with `label_prefix`. `capacity_patience` is how long a NodePool may wait in
-    CoreWeave's queue, and `judgement` how long a new slice waits for CoreWeave to accept or refuse it.
+    CoreWeave's queue. A new slice waits `acceptance_timeout` for CoreWeave to accept or refuse it.
     """
 
     namespace: str
@@ -51,4 +52,4 @@ class KubernetesSettings:
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     stop_grace: Duration = field(default=Duration.of(seconds=30))
     capacity_patience: Duration = field(default=Duration.of(minutes=10))
-    judgement: Duration = field(default=Duration.of(seconds=5))
+    acceptance_timeout: Duration = field(default=Duration.of(seconds=5))

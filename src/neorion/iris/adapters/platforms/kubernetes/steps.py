@@ -1,6 +1,6 @@
-"""What to do next about one slice. Pure: what is there goes in, steps come out."""
+"""Decides the next steps for one slice. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from neorion.capacity.coreweave import NodePool, promised, queued, verdict
@@ -14,15 +14,13 @@ from neorion.keel.base import Duration, Error, Instant, Invalid
 from neorion.keel.kube import condition, instant
 from neorion.keel.kube.core import Pod
 
-# A kubelet that is gone never reports the end of its Pods: after this their machine may be given back.
-_OVERDUE = Duration.of(seconds=30)
-
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A slice as the cluster shows it. `missing` are workers without a Pod, by number and name.
 
-    `nodes` counts the machines of its pool that are left, and `silent` names those that say nothing any more.
+    `nodes` counts its machines that are left, and `notices` says which of them are lost, and why. It is `counted` when its
+    pool was asked for its machines. A refusal is about the `youngest` slice. A `pool_in_use` is kept by other slices.
     """
 
     record: Record
@@ -30,13 +28,15 @@ class Observed:
     missing: Sequence[tuple[int, str]]
     pool: NodePool | None
     nodes: int
-    silent: frozenset[str]
+    notices: Mapping[str, str]
     now: Instant
+    counted: bool = True
+    youngest: bool = True
+    pool_in_use: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class CreatePool:
-    """Buys the machines."""
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(pod.meta.name for pod in self.pods if is_placed(pod) and not loss(pod, self.notices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,6 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
-class DeletePool:
-    """Gives the machines back."""
-
-    pool: NodePool
-
-
-@dataclass(frozen=True, slots=True)
 class Forget:
     """Nothing is left of the slice."""
 
@@ -84,7 +77,7 @@ class Wait:
     span: Duration
 
 
-Step = CreatePool | CreatePod | MarkStarted | Fail | DeletePod | DeletePool | Forget | Wait
+Step = CreatePod | MarkStarted | Fail | DeletePod | Forget | Wait
 
 
 def next_steps(seen: Observed, template: GroupTemplate | None, patience: Duration) -> list[Step]:
@@ -99,25 +92,25 @@ def next_steps(seen: Observed, template: GroupTemplate | None, patience: Duratio
     trouble = _pool_trouble(seen, template, patience) or _worker_trouble(seen)
     if trouble is not None:
         return [Fail(trouble)]
-    return [*_begin(seen, template), *_look_again(seen, patience)]
+    return [*_begin(seen, template), *_requeue(seen, patience)]
 
 
 def accepted(seen: Observed, template: GroupTemplate | None) -> bool:
-    """Whether nothing but time stands between the slice and its machines."""
-    if not seen.record.started or template is None:
+    """True when nothing but time stands between the slice and its machines."""
+    if not seen.record.started or not seen.record.live or template is None:
         return False
-    return template.pool is None or (seen.pool is not None and promised(seen.pool))
+    return template.pool is None or (seen.pool is not None and seen.counted and promised(seen.pool))
 
 
 def describe(seen: Observed) -> SliceStatus:
     record = seen.record
-    hosts = tuple(pod.meta.name for pod in seen.pods if is_placed(pod) and not loss(pod, seen.silent))
+    hosts = seen.hosts
     message, trouble = record.failure, record.trouble if record.failure else None
     if record.deleting:
         state = SliceState.DELETING
     elif record.failure:
         state = SliceState.FAILED
-    elif record.started and len(hosts) == record.wanted.machines:
+    elif record.started and len(hosts) == record.machines:
         state = SliceState.BOOTSTRAPPING
     else:
         state = SliceState.CREATING
@@ -126,23 +119,28 @@ def describe(seen: Observed) -> SliceStatus:
 
 
 def _begin(seen: Observed, template: GroupTemplate) -> list[Step]:
-    if seen.record.started:
+    if seen.record.started or (template.pool is not None and seen.pool is None):
         return []
-    steps: list[Step] = []
-    if template.pool is not None and seen.pool is None:
-        steps.append(CreatePool())
-    steps += [CreatePod(number) for number, _ in seen.missing]
-    return [*steps, MarkStarted()]
+    return [*(CreatePod(number) for number, _ in seen.missing), MarkStarted()]
 
 
 def _pool_trouble(seen: Observed, template: GroupTemplate, patience: Duration) -> Error | None:
     if template.pool is None:
         return None
-    group, pool = seen.record.group, seen.pool
+    group, pool, record = seen.record.group, seen.pool, seen.record
     if pool is None or pool.meta.deleted is not None:
-        gone = seen.record.started or pool is not None
-        words = f"The NodePool {seen.record.name} was deleted."
+        # A shared pool goes with its last slice; one that comes meanwhile waits for the next pool.
+        gone = seen.nodes > 0 if record.shared else record.started or pool is not None
+        words = f"The NodePool {record.pool} was deleted."
         return Invalid("iris.pool_deleted", words, hint="See who deleted it.") if gone else None
+    if len(seen.hosts) == record.machines or not seen.counted or not seen.youngest:
+        # What CoreWeave says of more machines is not about those that are there.
+        return None
+    if pool.spec.instance_type != template.pool.instance_type:
+        words = (
+            f"The NodePool {record.pool} has {pool.spec.instance_type}, not {template.pool.instance_type}."
+        )
+        return Invalid("iris.pool_type", words, hint="Wait until its slices are given back.")
     refusal = verdict("CoreWeave", group, pool)
     if refusal is None and (left := _left(seen, patience)) is not None and not left:
         refusal = queued("CoreWeave", group, pool)
@@ -151,7 +149,7 @@ def _pool_trouble(seen: Observed, template: GroupTemplate, patience: Duration) -
 
 def _worker_trouble(seen: Observed) -> Error | None:
     for pod in seen.pods:
-        if why := loss(pod, seen.silent):
+        if why := loss(pod, seen.notices):
             return Invalid("iris.worker_lost", why)
     if seen.record.started and seen.missing:
         return Invalid("iris.worker_lost", f"The Pod {seen.missing[0][1]} is gone.")
@@ -159,7 +157,7 @@ def _worker_trouble(seen: Observed) -> Error | None:
 
 
 def _left(seen: Observed, patience: Duration) -> Duration | None:
-    """How much of the patience with CoreWeave's queue is left; None where nothing is queued."""
+    """The rest of the patience with CoreWeave's queue; None where nothing is queued."""
     if seen.pool is None or queued("CoreWeave", "", seen.pool) is None:
         return None
     said = condition(seen.pool.status.conditions, "Capacity")
@@ -169,7 +167,7 @@ def _left(seen: Observed, patience: Duration) -> Duration | None:
     return patience - seen.now.since(instant(since))
 
 
-def _look_again(seen: Observed, patience: Duration) -> list[Step]:
+def _requeue(seen: Observed, patience: Duration) -> list[Step]:
     left = _left(seen, patience)
     return [Wait(left)] if left is not None and left else []
 
@@ -181,22 +179,9 @@ def _waits_for(seen: Observed) -> str:
 
 
 def _end(seen: Observed) -> list[Step]:
-    """Pods first, then the machines, then the record: whatever is cut short goes on where it stopped."""
+    """Pods first, then the machines, which its pool gives back, then the record."""
     living: list[Step] = [DeletePod(pod) for pod in seen.pods if pod.meta.deleted is None]
     if living:
         return living
-    ends = [_overdue_at(pod) for pod in seen.pods]
-    left = max((end.since(seen.now) for end in ends), default=Duration(0))
-    if left:
-        # Machines are given back when their tasks have ended, or when their kubelet cannot say so any more.
-        return [Wait(left)]
-    if seen.pool is not None and seen.pool.meta.deleted is None:
-        return [DeletePool(seen.pool)]
-    if seen.pool is not None or seen.nodes or seen.pods:
-        return []
-    return [Forget()]
-
-
-def _overdue_at(pod: Pod) -> Instant:
-    """The server writes the end of the grace into the mark of deletion."""
-    return instant(pod.meta.deleted or "") + _OVERDUE
+    pool_stays = seen.pool is not None and not seen.pool_in_use
+    return [] if pool_stays or seen.nodes or seen.pods else [Forget()]
