@@ -30,6 +30,7 @@ from neorion.navarch.ports import Bootstrapper, Scheduler
 
 OPERATOR = "operator-secret"
 JOIN = "join-secret"
+VIEWER = "viewer-secret"
 INSTANT = FakeCloudOptions(boot=Duration(0), stop=Duration(0))
 
 
@@ -116,7 +117,9 @@ async def running(
     providers: dict[str, Provider] = {one.name: one for one in (provider, *others)}
     judge = InlinePolicyEngine({"default": default_policy()})
     world = Backends(providers, scheduler or NoScheduler(), NoDemand(), judge, outfitter)
-    settings = ControlPlaneSettings({spec.name: spec}, OPERATOR, JOIN, address="http://navarch.test:50051")
+    settings = ControlPlaneSettings(
+        {spec.name: spec}, OPERATOR, JOIN, VIEWER, address="http://navarch.test:50051"
+    )
     async with open_store(
         disk or MemoryDisk(), migrations=MIGRATIONS, clock=clock, lane=InlineExecutor()
     ) as store:

@@ -11,7 +11,7 @@ from neorion.keel.store import MemoryDisk
 from neorion.navarch.model import Node, NodeId, NodeState, Repair, RepairStep
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.spec import Scaling
-from neorion.navarch.serve.authentication import TOKEN_LIFE, NodeTokenAuthenticator
+from neorion.navarch.serve.authentication import TOKEN_LIFE, NodeTokenAuthenticator, SharedTokens
 from neorion.navarch.testing import spec
 from tests.navarch.plane import JOIN, OPERATOR, Running, running
 
@@ -30,7 +30,7 @@ class Wall(SystemClock):
 
 async def test_a_nodes_token_ends():
     clock = Wall(Instant(10**18))
-    keys = NodeTokenAuthenticator("secret", clock, OPERATOR)
+    keys = NodeTokenAuthenticator("secret", clock, SharedTokens(OPERATOR))
     token = keys.token_of(NodeId("node-a"))
     clock.time += TOKEN_LIFE - Duration.of(seconds=2)
     assert await keys.authenticate(token) is not None

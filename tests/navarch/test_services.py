@@ -13,7 +13,7 @@ from neorion.navarch.model import Health, NodeId, NodeState, RepairId, RepairSte
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.gen.navarch_client import FleetServiceClient
 from neorion.navarch.model.spec import Scaling
-from neorion.navarch.serve.authentication import NodeTokenAuthenticator
+from neorion.navarch.serve.authentication import NodeTokenAuthenticator, SharedTokens
 from neorion.navarch.testing import spec
 from tests.navarch.plane import JOIN, OPERATOR, Running, running
 
@@ -86,13 +86,16 @@ async def test_no_other_token_speaks_for_a_node_at_all(token: str):
 
 
 async def test_a_forged_token_is_nobodys():
-    keys = NodeTokenAuthenticator("secret", SystemClock(), OPERATOR)
+    keys = NodeTokenAuthenticator("secret", SystemClock(), SharedTokens(OPERATOR))
     token = keys.token_of(NodeId("node-a"))
     assert await keys.authenticate(token) is not None
     last = "0" if token[-1] != "0" else "1"
     for forged in (token[:-1] + last, token.replace("node-a", "node-b"), token.upper(), "nv1..", "nv1"):
         assert await keys.authenticate(forged) is None
-    assert await NodeTokenAuthenticator("another", SystemClock(), OPERATOR).authenticate(token) is None
+    assert (
+        await NodeTokenAuthenticator("another", SystemClock(), SharedTokens(OPERATOR)).authenticate(token)
+        is None
+    )
 
 
 async def test_nodes_and_joiners_may_not_steer_the_fleet():
@@ -177,6 +180,7 @@ async def test_operators_cordon_drain_uncordon():
         drained = await it.operator.get_node(pb.GetNodeRequest(node=node.machine))
         assert (drained.state, drained.held, drained.why) == ("drained", True, "nobody schedules work here")
         await it.operator.uncordon_node(pb.NodeOrder(node=node.id))
+        await it.turn()
         assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.ACTIVE
 
 

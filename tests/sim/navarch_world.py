@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,9 @@ import anyio
 
 from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeMachine, FakeProvider, Fault
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Duration, Finding, Instant, Severity
+from neorion.capacity.provider import MachineId
+from neorion.keel.base import Duration, Finding, Instant, Retry, Severity
+from neorion.keel.clock import Clock
 from neorion.keel.rpc import Channel, connect
 from neorion.keel.sim import Host, World
 from neorion.keel.store import EventRecord, InlineExecutor, MemoryDisk, Store, open_store
@@ -67,6 +70,11 @@ class Work:
         self.cordoned: set[NodeId] = set()
         self.drained: dict[NodeId, Instant] = {}
         self._begun: dict[NodeId, Instant] = {}
+        # Machines that the scheduler does not reach; while it is blind it cannot tell.
+        self.down: set[NodeId] = set()
+        self.blind = False
+        # Its API server does not answer.
+        self.away = False
 
     async def cordon(self, node: Node, why: str) -> None:
         del why
@@ -78,6 +86,8 @@ class Work:
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         del why
+        if self.away:
+            raise Retry("kube.unreachable", "The API server does not answer.")
         now = self._world.clock.now()
         begun = self._begun.setdefault(node.id, now)
         if now.since(begun) < self._leaves_after and left:
@@ -85,9 +95,30 @@ class Work:
         self.drained[node.id] = now
         return DrainProgress(done=True, sentence="its jobs have left")
 
+    async def machine_up(self, node: Node) -> bool | None:
+        return None if self.blind else node.id not in self.down
+
     async def forget(self, node: Node) -> None:
         self.cordoned.discard(node.id)
         self._begun.pop(node.id, None)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongClock:
+    """A clock whose time of day is wrong. Sleeps and timeouts are as they should be."""
+
+    clock: Clock
+    by: Duration
+    behind: bool
+
+    def now(self) -> Instant:
+        return self.clock.now() - self.by if self.behind else self.clock.now() + self.by
+
+    def monotonic(self) -> float:
+        return self.clock.monotonic()
+
+    async def sleep(self, span: Duration) -> None:
+        await self.clock.sleep(span)
 
 
 class Fleet:
@@ -104,6 +135,10 @@ class Fleet:
         self.plane: ControlPlane | None = None
         self.store: Store | None = None
         self.lives = 0
+        # By how much the clocks of agents are wrong.
+        self.agents_clock_s = 0.0
+        self._dead: dict[MachineId, anyio.Event] = {}
+        self._agents: dict[MachineId, anyio.CancelScope] = {}
         self._disk = MemoryDisk()
         self._inspected = -1
 
@@ -128,6 +163,14 @@ class Fleet:
 
     def strike(self, node: Node, xid: int, gpu: int = 0) -> None:
         self.machine_of(node).faults.put_nowait(Fault(xid=xid, gpu=gpu))
+
+    def kill_agent(self, node: Node) -> None:
+        """The agent alone: its machine goes on."""
+        self._dead[node.machine] = anyio.Event()
+        self._agents[node.machine].cancel()
+
+    def start_agent(self, node: Node) -> None:
+        self._dead.pop(node.machine).set()
 
     async def until(self, condition: Callable[[], bool], most_s: float = 7_200) -> None:
         with anyio.fail_after(most_s):
@@ -175,8 +218,16 @@ class Fleet:
     async def _run_machines(self, host: Host) -> None:
         async def reside(machine: FakeMachine) -> None:
             who = HostIdentity(machine.intent.id, machine=machine.id)
-            probe = FakeProbe(machine, host.clock)
-            await Agent(who, probe, partial(self._dial, host), host.clock, host.ids, host.rng).run(TOKEN)
+            clock = WrongClock(
+                host.clock, Duration.of(seconds=abs(self.agents_clock_s)), self.agents_clock_s < 0
+            )
+            probe = FakeProbe(machine, clock)
+            while not machine.ended.is_set():
+                with anyio.CancelScope() as self._agents[machine.id]:
+                    await Agent(who, probe, partial(self._dial, host), clock, host.ids, host.rng).run(TOKEN)
+                if machine.id not in self._dead:
+                    return
+                await self._dead[machine.id].wait()
 
         await self.cloud.run(reside)
 

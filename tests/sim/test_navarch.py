@@ -156,21 +156,6 @@ async def test_an_applications_error_costs_no_node_whatever_the_rule_says_and_is
         assert {node.health for node in navarch.nodes()} == {Health.HEALTHY}
 
 
-@seeds(3, limits=LONG)
-async def test_nodes_that_were_only_cut_off_go_on_where_they_were(world: World):
-    async with fleet(world, [pool(2)]) as navarch:
-        await navarch.settled(2)
-        before = {node.id for node in navarch.nodes()}
-        world.links.cut(["machines"], ["controller"])
-        # Two are too few for a common cause: one of them is being drained by now.
-        await navarch.until(lambda: bool(navarch.nodes(NodeState.DRAINING)))
-        world.links.heal()
-        await navarch.settled(2)
-        assert {node.id for node in navarch.nodes()} == before
-        assert [machine.reboots for machine in navarch.cloud.machines.values()] == [0, 0]
-        assert navarch.work.cordoned == set()
-
-
 @seeds(1, limits=LONG)
 async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(world: World):
     rules = HealthRules(budgets=(Budget(CountOrPercent(count=4)),))
@@ -288,3 +273,23 @@ async def test_health_that_flaps_for_an_hour_costs_at_most_one_node(world: World
             one for one in navarch.plane.fleet.deck.book.repairs.values() if one.step is RepairStep.DONE
         ]
         assert {one.node for one in replaced} <= {flapping.id}
+
+
+@pytest.mark.fault(43)
+@seeds(1, limits=LONG)
+async def test_a_drain_waits_for_an_api_server_that_is_away_and_goes_on_when_it_is_back(world: World):
+    """Also when the time for the drain is over: nothing says that the work has left."""
+    async with fleet(world, [pool(2)]) as navarch:
+        await navarch.settled(2)
+        sick = navarch.nodes()[0]
+        navarch.strike(sick, 79)
+        await navarch.until(lambda: bool(navarch.nodes(NodeState.DRAINING)))
+        navarch.work.away = True
+        await world.sleep(90 * 60)
+        assert [node.id for node in navarch.nodes(NodeState.DRAINING)] == [sick.id]
+        assert not navarch.machine_of(sick).ended.is_set()
+        assert navarch.plane is not None
+        assert "does not answer" in navarch.plane.fleet.deck.book.pulses[sick.id].waits
+        navarch.work.away = False
+        await navarch.settled(2)
+        assert sick.id not in {node.id for node in navarch.nodes()}

@@ -95,6 +95,15 @@ def uncordon_is_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FakeScheduler, "uncordon", uncordon)
 
 
+def one_witness(patch: pytest.MonkeyPatch) -> None:
+    """Takes a dead agent for a dead machine."""
+
+    def no_hold(*_: object) -> None:
+        return None
+
+    patch.setattr(repair, "silence_hold", no_hold)
+
+
 def silent_holds(patch: pytest.MonkeyPatch) -> None:
     """Waits, and says nothing."""
     original = repair.admit_waiting
@@ -126,6 +135,7 @@ def writes_every_heartbeat(patch: pytest.MonkeyPatch) -> None:
         (application_errors_cost_nodes, {"law.innocent"}),
         (no_sweep, {"law.stray", "law.calm"}),
         (uncordon_is_believed, {"law.serving"}),
+        (one_witness, {"law.innocent"}),
         (silent_holds, {"law.unexplained"}),
         (writes_every_heartbeat, {"law.idle"}),
     ],

@@ -1,4 +1,4 @@
-"""What navarch needs from outside: a scheduler of work, signs of demand, a judge of events, someone to set machines up.
+"""Ports of navarch: the scheduler of work, demand, the policy engine, the bootstrap of machines, and probes.
 
 The port to clouds is `neorion.capacity.provider.Provider`.
 """
@@ -17,7 +17,7 @@ from neorion.navarch.model import Demand, HealthEvent, Node, PolicyResult
 
 @dataclass(frozen=True, slots=True)
 class DrainProgress:
-    """How far a drain has come. `left` is how much still runs, and `sentence` what it waits for."""
+    """Progress of a drain. `left` counts what still runs, and `sentence` names what the drain waits for."""
 
     done: bool
     left: int = 0
@@ -26,7 +26,7 @@ class DrainProgress:
 
 @dataclass(frozen=True, slots=True)
 class SchedulingStatus:
-    """Whether the scheduler may place work on a node; if not, `sentence` says why."""
+    """State of a node for the scheduler: whether it may place work there, and if not, `sentence` is the reason."""
 
     schedulable: bool
     sentence: str = ""
@@ -35,7 +35,7 @@ class SchedulingStatus:
 class Scheduler(Protocol):
     """The scheduler of work on nodes: Kubernetes, another one behind a webhook, or none.
 
-    Every verb states how the node should be and may be repeated. A node that the scheduler does not know yet is not an error.
+    Every method states the desired state and may be repeated. A node that the scheduler does not know yet is not an error.
     """
 
     async def cordon(self, node: Node, why: str) -> None:
@@ -43,42 +43,46 @@ class Scheduler(Protocol):
         ...
 
     async def uncordon(self, node: Node) -> SchedulingStatus:
-        """Allow new work on the node, and look whether the scheduler places any. Called again until it does."""
+        """Allow new work on the node, and check that the scheduler may place any. Called again until it may."""
         ...
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
-        """Asks the work to leave, and tells how far that is. Called again until it is done; `left` is the patience that remains."""
+        """Ask the work to leave, and return the progress. Called again until it is done; `left` is the time that remains."""
+        ...
+
+    async def machine_up(self, node: Node) -> bool | None:
+        """Return whether the scheduler reaches the node's machine by its own means, or None if it cannot tell."""
         ...
 
     async def forget(self, node: Node) -> None:
-        """Its machine is gone for good: nothing of it is to stay behind."""
+        """Remove what is kept of the node: its machine is gone for good."""
         ...
 
 
 class DemandSource(Protocol):
-    """What users of a pool wait for. A part that is not known is None, never 0."""
+    """A source of demand for a pool. A part that is not known is None, never 0."""
 
     async def demand(self, pool: str) -> Demand: ...
 
 
 class PolicyEngine(Protocol):
-    """Judges situations by a policy, within limits of time and memory. Situations are those of `decide.policy`."""
+    """An engine that evaluates policies within limits of time and memory. Situations are those of `decide.policy`."""
 
     def sees(self, policy: str) -> frozenset[str]:
-        """The variables that the policy's rules look at: a situation may leave out the others."""
+        """Return the variables that the policy's rules use. A situation may leave out the others."""
         ...
 
     async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
-        """One verdict for each, in order. NotFound for a policy that does not exist."""
+        """Return one result for each situation, in order. NotFound for a policy that does not exist."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SshTarget:
-    """How a new machine is entered, and how it proves that it is the one.
+    """The address and the expected host key of a new machine.
 
-    It was given a host key made of `seed`. With `first_contact` it was not: then the key that it shows first is believed, and
-    is `host_key` from then on.
+    The machine was given a host key derived from `seed`. With `first_contact` it was not. Then its first key is accepted and
+    becomes `host_key`.
     """
 
     addresses: tuple[str, ...]
@@ -92,7 +96,7 @@ class SshTarget:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What came of a command: its status, or None and why it has none; and the end of what it said."""
+    """The result of a command: its status and the end of its output. Without a status, `why` is the reason."""
 
     status: int | None
     output: str
@@ -100,7 +104,7 @@ class CommandResult:
 
 
 class Shell(Protocol):
-    """A machine that was entered. `host_key` is the one it showed."""
+    """An open session on a machine. `host_key` is the key of the machine."""
 
     host_key: str
 
@@ -108,19 +112,19 @@ class Shell(Protocol):
 
 
 class Bootstrapper(Protocol):
-    """Whoever sets new machines up."""
+    """The bootstrap of new machines."""
 
     def startup(self, seed: bytes) -> str:
-        """The script of a machine's first boot, which gives it the host key made of `seed`; always the same for one seed."""
+        """Return the script of the first boot. It installs the host key derived from `seed`, the same for the same seed."""
         ...
 
     def enter(self, door: SshTarget) -> AbstractAsyncContextManager[Shell]:
-        """Retry while it does not answer, or is not who it should be."""
+        """Open a session. Retry if the machine does not answer, or has another host key."""
         ...
 
 
 class Gpu(Struct, frozen=True):
-    """One GPU as a probe finds it now."""
+    """One GPU as the probe reads it now."""
 
     index: int
     uuid: str = ""
@@ -132,20 +136,20 @@ class Gpu(Struct, frozen=True):
 
 
 class Probe(Protocol):
-    """What an agent looks at on its machine: the real driver's library, or a stand-in that somebody chose by name."""
+    """The hardware that an agent reads: through the library of the driver, or simulated by configuration."""
 
     async def gpus(self) -> Sequence[Gpu]:
-        """Every GPU there is now; fewer than expected is for the agent to notice. Retry where nobody can say."""
+        """Return every GPU that is present. The agent compares the count. Retry if the driver does not answer."""
         ...
 
     async def watch(self, tell: Callable[[HealthEvent], None], every: Duration) -> None:
-        """Tells what goes wrong, as it does; what must be looked for is looked for so often. Never ends by itself."""
+        """Report faults as they occur. What has to be polled is polled at this interval. Runs until cancelled."""
         ...
 
     async def self_test(self) -> bool:
-        """Whether the machine is fit for work, before it gets any."""
+        """Return whether the machine is fit for work."""
         ...
 
     async def treat(self, remedy: Remedy, gpu: int) -> None:
-        """Resets a GPU, or reboots the machine."""
+        """Reset a GPU, or reboot the machine."""
         ...

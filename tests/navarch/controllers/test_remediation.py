@@ -63,6 +63,8 @@ async def test_a_silent_machine_that_nobody_can_reboot_is_not_waited_for():
         (node,) = await it.serving(1)
         fleet = it.plane.fleet
         await fleet.reports.silence(node.id, fleet.deck.clock.now())
+        await reach(it, RepairStep.WAITING)
+        await it.operator.approve_repair(pb.NodeOrder(node=node.id))
         assert (await reach(it, RepairStep.FAILED)).remedy is Remedy.REBOOT
         story = await it.operator.history(pb.HistoryRequest(subject=node.id))
         (failed,) = [line.sentence for line in story.lines if line.event == "repair.failed"]

@@ -34,6 +34,11 @@ class FanoutScheduler:
             sentence="; ".join(one.sentence for one in waiting if one.sentence),
         )
 
+    async def machine_up(self, node: Node) -> bool | None:
+        """One that reaches the machine is enough."""
+        found = [await each.machine_up(node) for each in self._schedulers]
+        return True if True in found else False if False in found else None
+
     async def forget(self, node: Node) -> None:
         for each in self._schedulers:
             await each.forget(node)

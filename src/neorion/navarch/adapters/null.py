@@ -19,6 +19,10 @@ class NoScheduler:
         del node, why, left
         return DrainProgress(done=True, sentence="nobody schedules work here")
 
+    async def machine_up(self, node: Node) -> bool | None:
+        del node
+        return None
+
     async def forget(self, node: Node) -> None:
         del node
 

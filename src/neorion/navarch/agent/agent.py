@@ -15,6 +15,7 @@ from neorion.keel.run import Backoff, retry
 from neorion.keel.telemetry import logger
 from neorion.navarch.agent import messages
 from neorion.navarch.agent.identity import HostIdentity
+from neorion.navarch.agent.outbox import Batch
 from neorion.navarch.agent.state_dir import AgentState
 from neorion.navarch.model import EventKind, HealthEvent
 from neorion.navarch.model.gen import navarch_pb as pb
@@ -224,9 +225,13 @@ class Agent:
         outbox = session.memory.outbox
         while True:
             batch = await outbox.next_batch()
-            request = messages.report(batch)
+
+            async def send(batch: Batch = batch) -> pb.ReportResponse:
+                # Dated at each try: the control plane may have been away for hours.
+                return await session.calls.report(messages.report(batch, self._clock.now()))
+
             try:
-                await self._until_heard(lambda request=request: session.calls.report(request))
+                await self._until_heard(send)
             except Unauthenticated:
                 # The heartbeat hears it too, and registers anew.
                 session.beat.set()

@@ -1,9 +1,9 @@
-"""What an agent says and hears, as messages and back."""
+"""Messages of the agent, and back."""
 
 from collections.abc import Sequence
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Error, Invalid, did_you_mean
+from neorion.keel.base import Error, Instant, Invalid, did_you_mean
 from neorion.navarch.agent.identity import HostIdentity
 from neorion.navarch.agent.outbox import Batch
 from neorion.navarch.model import HealthEvent, wire
@@ -38,9 +38,13 @@ def gpu(one: Gpu) -> pb.Gpu:
     )
 
 
-def report(batch: Batch) -> pb.ReportRequest:
+def report(batch: Batch, now: Instant) -> pb.ReportRequest:
+    """`now` is by the clock that dated the events."""
     return pb.ReportRequest(
-        boot=batch.boot, first=batch.first, events=[_event(event) for event in batch.events]
+        boot=batch.boot,
+        first=batch.first,
+        events=[_event(event) for event in batch.events],
+        sent_ms=wire.ms(now),
     )
 
 

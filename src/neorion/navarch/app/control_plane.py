@@ -8,12 +8,13 @@ from typing import Final
 import anyio
 
 from neorion.capacity.prices import PriceTable
-from neorion.keel.base import Duration
+from neorion.keel.base import Denied, Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import (
     ANYONE,
     AsgiApp,
     PinnedToken,
+    Principal,
     Request,
     RequestLimits,
     Response,
@@ -39,7 +40,14 @@ from neorion.navarch.model.gen.navarch_connect import (
     FleetServiceASGIApplication,
 )
 from neorion.navarch.serve.agents import AgentEndpoint
-from neorion.navarch.serve.authentication import JOIN, NODE, OPERATOR, NodeTokenAuthenticator
+from neorion.navarch.serve.authentication import (
+    JOIN,
+    NODE,
+    OPERATOR,
+    VIEWER,
+    NodeTokenAuthenticator,
+    SharedTokens,
+)
 from neorion.navarch.serve.fleet import FleetEndpoint
 from neorion.navarch.serve.metrics import FleetMetrics
 from neorion.navarch.state import FleetState, Journal, installation, load
@@ -48,6 +56,10 @@ log = logger(__name__)
 
 SCHEMA = "neorion.navarch.state.schema"
 MIGRATIONS = migrations_in(SCHEMA)
+# Methods that change nothing, for viewers.
+READS: Final = frozenset(
+    {"ListPools", "GetPool", "ListNodes", "GetNode", "History", "Explain", "Plan", "Doctor"}
+)
 # Clouds tell their prices in a second or two; nobody waits longer than this for one that does not.
 PRICES_S: Final = 5.0
 
@@ -70,6 +82,7 @@ class ControlPlaneSettings:
     specs: dict[str, PoolSpec]
     token: str
     join_token: str = ""
+    viewer_token: str = ""
     autoscale: Duration = field(default=Duration.of(seconds=30))
     health_check: Duration = field(default=Duration.of(seconds=60))
     rhythm: LoopIntervals = LoopIntervals()
@@ -111,9 +124,8 @@ async def build(
     async with Supervisor() as crew:
         fleet = await _fleet(settings, world, parts, crew)
         orders, sweep = OperatorActions(fleet), GarbageCollector(fleet)
-        keys = NodeTokenAuthenticator(
-            fleet.deck.installation.secret, parts.clock, settings.token, settings.join_token
-        )
+        shared = SharedTokens(settings.token, settings.join_token, settings.viewer_token)
+        keys = NodeTokenAuthenticator(fleet.deck.installation.secret, parts.clock, shared)
         fleet.deck.node_token = lambda node: str(PinnedToken(settings.pin, keys.token_of(node)))
         app = AsgiApp(
             _services(fleet, orders, sweep, keys, settings.health_check),
@@ -121,6 +133,7 @@ async def build(
             ids=parts.ids,
             authenticator=keys,
             limits=RequestLimits(member_roles=frozenset({NODE})),
+            on_denied=_log_denied,
         )
         await _start(settings, fleet, sweep, crew, watch)
         try:
@@ -191,6 +204,10 @@ async def _first(prices: Callable[[], Awaitable[None]]) -> None:
             log.failure("prices are not known", error)
 
 
+async def _log_denied(principal: Principal, path: str, error: Denied) -> None:
+    log.warning("call refused", caller=principal.name, path=path, code=error.code)
+
+
 def _services(
     fleet: FleetController,
     orders: OperatorActions,
@@ -198,7 +215,7 @@ def _services(
     keys: NodeTokenAuthenticator,
     health_check: Duration,
 ) -> list[RpcService]:
-    """Every method and who may call it. An operator's token may not speak for a node."""
+    """Every method and its roles. Methods that are not listed as reads are for operators alone."""
     operators = FleetEndpoint(fleet, orders, sweep)
     return [
         RpcService(
@@ -209,7 +226,10 @@ def _services(
         RpcService(
             FleetServiceASGIApplication,
             operators,
-            {method.name: {OPERATOR} for method in operators.desc().methods},
+            {
+                method.name: {OPERATOR, VIEWER} if method.name in READS else {OPERATOR}
+                for method in operators.desc().methods
+            },
         ),
     ]
 

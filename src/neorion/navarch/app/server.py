@@ -70,6 +70,7 @@ async def serving(
     settings = ControlPlaneSettings(
         specs=specs,
         token=token,
+        viewer_token=PinnedToken.parse(env.get("NAVARCH_VIEWER_TOKEN")).token or "",
         join_token=PinnedToken.parse(env.get("NAVARCH_JOIN_TOKEN")).token or "",
         autoscale=file.server.autoscale_interval,
         health_check=file.server.health_check_interval,

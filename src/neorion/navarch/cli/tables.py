@@ -54,6 +54,7 @@ class PoolRecord:
     labels: dict[str, str]
     dollars_per_hour: float
     holds: list[str]
+    barred: list[str]
 
     @classmethod
     def of(cls, pool: pb.Pool) -> "PoolRecord":
@@ -72,6 +73,7 @@ class PoolRecord:
             labels=dict(pool.labels),
             dollars_per_hour=pool.dollars_per_hour,
             holds=[f"{hold.subject}: {hold.sentence}" for hold in pool.holds],
+            barred=list(pool.barred),
         )
 
 
@@ -97,6 +99,7 @@ POOLS: Final[Table[PoolRecord]] = Table(
         Column("WHY", lambda it: it.wanted_by, wide=True),
         Column("LABELS", lambda it: [f"{key}={value}" for key, value in it.labels.items()], wide=True),
         Column("WAITING", lambda it: "; ".join(it.holds), wide=True),
+        Column("BARRED", lambda it: it.barred, wide=True),
     ),
     name=lambda it: it.name,
     empty="No pools.",

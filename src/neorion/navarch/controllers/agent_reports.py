@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from neorion.capacity.gpu import shape_of
 from neorion.capacity.node import IdentityClaim, KnownNode, resolve
 from neorion.capacity.provider import MachineId
 from neorion.keel.base import Denied, Duration, Instant, Retry
@@ -283,11 +284,23 @@ class AgentReports:
                 f"No machine that was bought here is called {said.claim.name[:80]!r}.",
                 hint="To watch machines of others, set adopt: true on their pool and start the agent with --pool.",
             )
+        barred = said.claim.names.intersection(self._book.shelf(spec.name).state.barred)
+        if barred:
+            name = min(barred)
+            raise Denied(
+                "navarch.replaced",
+                f"The machine {name[:80]!r} of {spec.name} was replaced.",
+                hint=f"Run navarch pool readmit {spec.name} {name[:80]} once it is repaired.",
+            )
         now = self._deck.clock.now()
+        place = Placement("", said.instance_type or spec.offers[0].instance_type)
+        shape = shape_of(place.instance_type) or shape_of(spec.offers[0].instance_type)
         node = Node(
             id=self._deck.ids.new(NodeId),
             pool=spec.name,
-            place=Placement("", said.instance_type or spec.offers[0].instance_type),
+            place=place,
+            # What its type has, not what it still shows.
+            gpus=shape.gpus if shape else said.gpus,
             born=now,
             since=now,
             state=NodeState.BOOTING,

@@ -16,6 +16,7 @@ from neorion.navarch.controllers.incident_recorder import IncidentRecorder
 from neorion.navarch.controllers.plan_applier import PlanApplier
 from neorion.navarch.controllers.provisioning import Provisioner
 from neorion.navarch.controllers.remediation import Remediator
+from neorion.navarch.controllers.second_witness import SecondWitness
 from neorion.navarch.controllers.state_writer import StateWriter
 from neorion.navarch.controllers.termination import Terminator
 from neorion.navarch.decide import PoolPlan, ReportSilence, plan
@@ -39,6 +40,7 @@ class FleetController:
         self.ender = Terminator(deck, self.moves)
         self.marker = CordonDrainer(deck, self.moves)
         self.healer = Remediator(deck)
+        self.witness = SecondWitness(deck)
         self.outfitting = NodeBootstrapper(deck, self.moves)
         self.teller = IncidentRecorder(deck, self.moves)
         self.reports = AgentReports(deck, self.moves, self.teller)
@@ -96,6 +98,8 @@ class FleetController:
                 # At work and known for it, as almost all of them are.
                 del book.touched[name]
         for repair in book.open_repairs.values():
+            if self.witness.due(repair):
+                ensure(f"witness {repair.id}", partial(self.witness.ask, repair.id))
             if self.healer.due(repair):
                 ensure(f"treat {repair.id}", partial(self.healer.reboot, repair.id))
             elif self.healer.agent_unreachable(repair):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from neorion.capacity.gpu import Remedy
-from neorion.keel.base import Conflict, Invalid, NotFound
+from neorion.keel.base import Conflict, Invalid, NotFound, did_you_mean
 from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import recovered
 from neorion.navarch.model import Node, NodeState, PoolState, Repair, RepairId, RepairStep
@@ -137,6 +137,25 @@ class OperatorActions:
         self._deck.spec(pool)
         state = replace(self._book.shelf(pool).state, paused="")
         return await self._keep_pool(state, f"resumed: {asker.words}")
+
+    async def release(self, pool: str, asker: Requester) -> PoolState:
+        """Lets repairs begin that wait because many agents fell silent together; budgets and witnesses still count."""
+        self._deck.spec(pool)
+        state = replace(self._book.shelf(pool).state, released=self._deck.clock.now())
+        return await self._keep_pool(state, f"repairs of silent nodes released: {asker.words}")
+
+    async def readmit(self, pool: str, machine: str, asker: Requester) -> PoolState:
+        """Let an adopted machine that was replaced join again."""
+        self._deck.spec(pool)
+        state = self._book.shelf(pool).state
+        if machine not in state.barred:
+            raise NotFound(
+                "navarch.not_barred",
+                f"No machine {machine[:80]!r} of {pool} was replaced.",
+                hint=did_you_mean(machine, state.barred),
+            )
+        rest = tuple(name for name in state.barred if name != machine)
+        return await self._keep_pool(replace(state, barred=rest), f"{machine} may join again: {asker.words}")
 
     def _waiting(self, name: str) -> Repair:
         node = self._deck.node(name)

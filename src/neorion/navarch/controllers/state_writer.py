@@ -1,5 +1,7 @@
 """The only writer of nodes and repairs: checks every move against its table and tells it in the node's story."""
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from neorion.keel.base import Instant
@@ -12,11 +14,15 @@ from neorion.navarch.model import (
     Node,
     NodeId,
     NodeState,
+    Origin,
     Repair,
     RepairId,
     RepairStep,
 )
 from neorion.navarch.state import HistoryEntry
+
+# Names of replaced machines that are remembered, the newest of them.
+BARRED_MAX: Final = 1_000
 
 
 class StateWriter:
@@ -62,12 +68,24 @@ class StateWriter:
             times={**repair.times, to.value: now},
         )
         self._book.put_repair(moved)
+        if to is RepairStep.TERMINATING:
+            self._bar(repair.node)
         self.tell(
             repair.node, f"repair.{to.value}", f"{repair.remedy.value}, {to.value}: {why}", repair=repair.id
         )
         self._deck.watch(moved)
         self._deck.wake()
         return moved
+
+    def _bar(self, node_id: NodeId) -> None:
+        """Remember the names of an adopted machine, which its agent must not register again after a replacement."""
+        node = self._book.nodes.get(node_id)
+        if node is None or node.origin is not Origin.JOINED:
+            return
+        state = self._book.shelf(node.pool).state
+        names = (name for name in (node.machine, node.machine_name, node.kube_name) if name)
+        barred = tuple(dict.fromkeys((*state.barred, *names)))[-BARRED_MAX:]
+        self._book.put_pool(replace(state, barred=barred))
 
     def assign_replacement(self, repair: Repair, node: NodeId, why: str) -> None:
         self._book.put_repair(replace(repair, successor=node))

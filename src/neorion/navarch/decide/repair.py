@@ -16,6 +16,7 @@ from neorion.navarch.decide.budget import admit, begun
 from neorion.navarch.decide.incidents import common_causes
 from neorion.navarch.decide.offering import backoff_until, placements
 from neorion.navarch.decide.repair_ladder import next_remedy, resting
+from neorion.navarch.decide.silence import mass_silence, silence_hold
 from neorion.navarch.model import (
     EventKind,
     Health,
@@ -56,6 +57,7 @@ def admit_waiting(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
     at_work = [repair for repair in view.open_repairs if begun(repair)]
     closed = _closed_nodes(view, at_work, now)
     causes = common_causes(view.unsettled, view.serving, view.spec.health.cause, now)
+    together = mass_silence(view)
     for repair in waiting:
         node = view.node(repair.node)
         if node is None or _pointless(repair, node):
@@ -66,6 +68,7 @@ def admit_waiting(view: PoolView, now: Instant) -> Iterator[Action | Hold]:
             continue
         hold = (
             _hold(repair, node, view, now)
+            or silence_hold(repair, node, view, together)
             or _cause(repair, causes)
             or admit(repair, node, view, at_work if node.id in closed else [*at_work, *closed.values()], now)
         )

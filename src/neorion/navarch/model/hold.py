@@ -11,6 +11,8 @@ class HoldReason(StrEnum):
 
     BUDGET = "budget"
     BUDGET_RATE = "budget_rate"
+    SECOND_WITNESS = "second_witness"
+    MASS_SILENCE = "mass_silence"
     COMMON_CAUSE = "common_cause"
     APPROVAL = "approval"
     AUTO_REPLACE_OFF = "auto_replace_off"
@@ -53,6 +55,8 @@ _SENTENCES = {
     HoldReason.BUDGET: "{have} of at most {most} nodes are out of service already ({detail})",
     HoldReason.BUDGET_RATE: "{have} of at most {most} repairs were begun already ({detail})",
     HoldReason.COMMON_CAUSE: "{have} of {most} nodes report {detail} at the same time, which looks like one cause",
+    HoldReason.SECOND_WITNESS: "Its agent is silent, and {detail}",
+    HoldReason.MASS_SILENCE: "{have} of {most} agents fell silent together, which looks like the network between them and here",
     HoldReason.APPROVAL: "It waits for a person to approve: {detail}",
     HoldReason.AUTO_REPLACE_OFF: "The pool does not replace by itself (auto_replace is false)",
     HoldReason.PAUSED: "The pool is paused: {detail}",
@@ -68,6 +72,8 @@ _SENTENCES = {
 }
 
 _HINTS = {
+    HoldReason.SECOND_WITNESS: "navarch node approve {subject}",
+    HoldReason.MASS_SILENCE: "navarch pool release {pool}",
     HoldReason.APPROVAL: "navarch node approve {subject}",
     HoldReason.AUTO_REPLACE_OFF: "navarch node replace {subject}",
     HoldReason.PAUSED: "navarch pool resume {pool}",

@@ -153,3 +153,7 @@ class PoolState(Struct, frozen=True, omit_defaults=True):
     scaled: Instant | None = None
     scaled_up: Instant | None = None
     turn: int = 0
+    # Nodes that were silent at this time are no longer held as part of a mass silence: a person looked.
+    released: Instant | None = None
+    # Names of machines of others that were replaced. They join again when a person says so.
+    barred: tuple[str, ...] = ()

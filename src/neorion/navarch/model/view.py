@@ -22,6 +22,7 @@ class NodeHeartbeat(Struct, frozen=True):
 
     `tested` is what the agent's own self-test said: None while it has not ended. `treated` are the repairs it has carried out,
     `refused` those that it will not, and why.
+    `machine_up` is what the scheduler or the cloud says of the machine of a silent agent, None while neither knows.
     `marked` says that the scheduler of its work knows that the node takes nothing new, and `waits` what its cordon or drain
     waits for.
     """
@@ -34,6 +35,7 @@ class NodeHeartbeat(Struct, frozen=True):
     treated: frozenset[str] = frozenset()
     refused: Mapping[str, str] = {}
     waits: str = ""
+    machine_up: bool | None = None
 
 
 _UNHEARD = NodeHeartbeat()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 
 from neorion.capacity.node import IdentityClaim
-from neorion.keel.base import Finding, Instant, Invalid, did_you_mean
+from neorion.keel.base import Duration, Finding, Instant, Invalid, did_you_mean
 from neorion.navarch.model.gen import navarch_pb as pb
 from neorion.navarch.model.health import EventKind, HealthEvent
 from neorion.navarch.model.hold import Hold
@@ -30,8 +30,8 @@ _NAMES = (
     "kernel_boot",
     "secret",
 )
-# Clocks of machines go wrong; an event from tomorrow must not shadow those of today.
-_AHEAD_MAX_NS = 5 * 60 * 10**9
+# An event that its agent calls older than this was dated by a clock that was wrong then.
+_AGE_MAX_MS = 7 * 24 * 3_600 * 1_000
 
 
 def ms(at: Instant | None) -> int:
@@ -61,16 +61,22 @@ def boot(message: pb.ReportRequest) -> str:
     return _text("boot", message.boot, 100)
 
 
-def events(messages: Iterable[pb.HealthEvent], now: Instant) -> list[HealthEvent]:
+def events(messages: Iterable[pb.HealthEvent], sent_ms: int, now: Instant) -> list[HealthEvent]:
+    """Events in the receiver's time: by their age when they were sent, not by the clock of the agent."""
     found = list(messages)
     if len(found) > EVENTS_MAX:
         raise Invalid(
             "navarch.too_much", f"More than {EVENTS_MAX} events came at once.", hint="Send several batches."
         )
-    return [_event(message, now) for message in found]
+    return [_event(message, _seen(message, sent_ms, now)) for message in found]
 
 
-def _event(message: pb.HealthEvent, now: Instant) -> HealthEvent:
+def _seen(message: pb.HealthEvent, sent_ms: int, now: Instant) -> Instant:
+    age = sent_ms - message.at_ms
+    return now - Duration.of(ms=age) if sent_ms > 0 and 0 <= age <= _AGE_MAX_MS else now
+
+
+def _event(message: pb.HealthEvent, at: Instant) -> HealthEvent:
     kind = _KINDS.get(message.kind)
     if kind is None:
         raise Invalid(
@@ -82,12 +88,11 @@ def _event(message: pb.HealthEvent, now: Instant) -> HealthEvent:
         raise Invalid("navarch.metrics", f"An event has at most {METRICS_MAX} finite numbers.")
     for key in message.metrics:
         _text("a metric's name", key, 100)
-    at = min(max(0, message.at_ms), (now.ns + _AHEAD_MAX_NS) // 1_000_000)
     gpu = message.gpu if message.has_field("gpu") else -1
     if not -1 <= gpu < GPUS_MAX or not 0 <= message.xid < 10_000:
         raise Invalid("navarch.event", "No GPU and no error code has such a number.")
     return HealthEvent(
-        at=moment(at) if at else now,
+        at=at,
         kind=kind,
         gpu=gpu,
         gpu_uuid=_text("gpu_uuid", message.gpu_uuid, 100),

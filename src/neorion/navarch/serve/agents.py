@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from neorion.keel.base import Duration
+from neorion.keel.base import Duration, Retry
 from neorion.navarch.controllers.agent_reports import Registration
 from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.model import Node, RepairStep, wire
@@ -17,7 +17,11 @@ from neorion.navarch.serve.authentication import (
     check_is_node,
     secret_digest,
 )
+from neorion.navarch.serve.rate_limit import RateLimiter
 
+# Events of one node: so many at once, and so many a second in the long run. A storm of a whole machine is less.
+EVENTS_AT_ONCE: Final = 2_000
+EVENTS_PER_S: Final = 10.0
 # More than one order at a time is not given.
 REFUSALS_MAX: Final = 16
 
@@ -29,6 +33,7 @@ class AgentEndpoint(AgentService):
         self._fleet = fleet
         self._keys = keys
         self._health_check = health_check
+        self._rates = RateLimiter(EVENTS_AT_ONCE, EVENTS_PER_S, fleet.deck.clock)
 
     async def register(self, request: pb.RegisterRequest, ctx: object) -> pb.RegisterResponse:
         said = Registration(
@@ -85,8 +90,17 @@ class AgentEndpoint(AgentService):
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
         node_id = calling_node()
-        events = wire.events(request.events, self._fleet.deck.clock.now())
+        events = wire.events(request.events, request.sent_ms, self._fleet.deck.clock.now())
         self._fleet.deck.node(node_id)
+        # An empty report costs as much as one event.
+        wait = self._rates.take(node_id, max(1, len(events)))
+        if wait:
+            raise Retry(
+                "navarch.event_rate",
+                f"{node_id} reports more than {EVENTS_PER_S:g} events a second.",
+                hint="Wait before the next report.",
+                after=wait,
+            )
         await self._fleet.reports.report(node_id, wire.boot(request), request.first, events)
         node = self._fleet.deck.book.nodes.get(node_id)
         return pb.ReportResponse(state=node.state.value if node else "terminated")

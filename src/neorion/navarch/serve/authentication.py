@@ -1,19 +1,21 @@
-"""Who calls: an operator with the installation's token, an agent that wants to join, or a node that speaks for itself.
+"""Authentication: operators, viewers, machines that join, and nodes.
 
-A node's token is made of the installation's secret, the node's id and the time until which it is good, so nothing has to be
-kept for it, and it is good for that node alone.
+A node's token is derived from the installation's secret, the node's id and the time at which it expires. Nothing is stored
+for it, and it is valid for that node alone.
 """
 
 import hashlib
 import hmac
+from dataclasses import dataclass
 from typing import Final
 
-from neorion.keel.base import Denied, Duration
+from neorion.keel.base import Denied, Duration, Invalid
 from neorion.keel.clock import Clock
 from neorion.keel.rpc import Principal, TokenAuthenticator, caller
 from neorion.navarch.model import NodeId
 
 OPERATOR: Final = "operator"
+VIEWER: Final = "viewer"
 JOIN: Final = "join"
 NODE: Final = "node"
 _PREFIX: Final = "nv1"
@@ -23,17 +25,23 @@ TOKEN_LIFE: Final = Duration.of(hours=24)
 _KNOWN_MAX: Final = 20_000
 
 
-class NodeTokenAuthenticator:
-    """Tells whose token it is."""
+@dataclass(frozen=True, slots=True)
+class SharedTokens:
+    """The tokens that callers are given: one for each role. Without a token a role has no callers."""
 
-    def __init__(self, secret: str, clock: Clock, operator: str, join: str = "") -> None:
+    operator: str
+    join: str = ""
+    viewer: str = ""
+
+
+class NodeTokenAuthenticator:
+    """An authenticator of shared tokens and of nodes' own."""
+
+    def __init__(self, secret: str, clock: Clock, shared: SharedTokens) -> None:
         self._secret = secret.encode()
         self._clock = clock
-        owners = {operator: Principal("operator", frozenset({OPERATOR, JOIN}))}
-        if join:
-            owners[join] = Principal("agent", frozenset({JOIN}))
-        self._tokens = TokenAuthenticator(owners)
-        # Whose token it is and until when, of those that were checked: every heartbeat brings one.
+        self._tokens = TokenAuthenticator(_owners(shared))
+        # The owner and the expiry of tokens that were checked: every heartbeat brings one.
         self._known: dict[str, tuple[Principal, int]] = {}
 
     def token_of(self, node: NodeId) -> str:
@@ -65,6 +73,25 @@ class NodeTokenAuthenticator:
 
     def _sign(self, claim: str) -> str:
         return hmac.digest(self._secret, f"node/{claim}".encode("utf-8", "surrogatepass"), "sha256").hex()
+
+
+def _owners(shared: SharedTokens) -> dict[str, Principal]:
+    given = (
+        (shared.operator, Principal("operator", frozenset({OPERATOR, JOIN}))),
+        (shared.join, Principal("agent", frozenset({JOIN}))),
+        (shared.viewer, Principal("viewer", frozenset({VIEWER}))),
+    )
+    owners: dict[str, Principal] = {}
+    for token, principal in given:
+        if token in owners:
+            raise Invalid(
+                "navarch.same_token",
+                f"The {owners[token].name} and the {principal.name} have the same token.",
+                hint="Give each role a token of its own.",
+            )
+        if token or not owners:
+            owners[token] = principal
+    return owners
 
 
 def secret_digest(secret: str) -> str:

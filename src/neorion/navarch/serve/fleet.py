@@ -50,6 +50,14 @@ class FleetEndpoint(FleetService):
         await self._orders.resume(request.pool, _asker(""))
         return self._pool(self._deck.spec(request.pool))
 
+    async def release_pool(self, request: pb.ReleasePoolRequest, ctx: object) -> pb.Pool:
+        await self._orders.release(request.pool, _asker(request.why))
+        return self._pool(self._deck.spec(request.pool))
+
+    async def readmit_machine(self, request: pb.ReadmitMachineRequest, ctx: object) -> pb.Pool:
+        await self._orders.readmit(request.pool, request.machine, _asker(request.why))
+        return self._pool(self._deck.spec(request.pool))
+
     # Nodes.
 
     async def list_nodes(self, request: pb.ListNodesRequest, ctx: object) -> pb.ListNodesResponse:
@@ -193,6 +201,7 @@ class FleetEndpoint(FleetService):
             labels=dict(spec.labels),
             dollars_per_hour=sum(node.place.price for node in shelf.nodes.values() if not node.state.leaving),
             unhealthy_after=spec.health.unhealthy_after,
+            barred=list(shelf.state.barred),
         )
 
 

@@ -1,4 +1,4 @@
-"""What the cluster is to see of a node: the words of `capacity.node.marks` for each of its states. Values in, values out."""
+"""Labels, taints and conditions of a Kubernetes node for each state of the node. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 from neorion.capacity.node import Condition, Taint, TaintEffect, marks
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Node as KubeNode
-from neorion.navarch.model import Health, Node, NodeState
+from neorion.navarch.model import EventKind, Health, Node, NodeState
 from neorion.navarch.ports import SchedulingStatus
 
 # Sick or leaving: nothing new, not even a daemon's pod. New and spare ones take daemons, which get them ready for work.
@@ -34,7 +34,7 @@ MESSAGE_MAX: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class NodeMarks:
-    """Everything of a Kubernetes node that is navarch's; `labels` that others set otherwise are left to them."""
+    """The fields of a Kubernetes node that navarch manages. Labels in `labels` with another value are left as they are."""
 
     away: bool
     own_labels: Mapping[str, str]
@@ -44,7 +44,7 @@ class NodeMarks:
 
 
 def signs(node: Node, labels: Mapping[str, str], drain: str = "") -> NodeMarks:
-    """`labels` are those of the node's pool, and `drain` says what a drain waits for."""
+    """Return the marks of a node. `labels` are those of its pool, and `drain` names what a drain waits for."""
     own = {marks.POOL: node.pool, marks.NODE_ID: str(node.id)}
     if node.place.provider:
         own[marks.PROVIDER] = node.place.provider
@@ -58,8 +58,7 @@ def signs(node: Node, labels: Mapping[str, str], drain: str = "") -> NodeMarks:
 
 
 def scheduling_status(kube: KubeNode) -> SchedulingStatus:
-    """Whether the cluster's scheduler may place pods on the node now."""
-    ready = condition(kube.status.conditions, "Ready")
+    """Return whether the cluster's scheduler may place Pods on the node now."""
     closing = [
         taint.key
         for taint in kube.spec.taints
@@ -67,7 +66,7 @@ def scheduling_status(kube: KubeNode) -> SchedulingStatus:
     ]
     if kube.spec.unschedulable:
         why = f"{kube.meta.name} is cordoned in the cluster"
-    elif ready is None or ready.status != "True":
+    elif not kubelet_ready(kube):
         why = f"the kubelet of {kube.meta.name} is not ready"
     elif closing:
         why = f"{kube.meta.name} has the taint {closing[0]}"
@@ -76,12 +75,20 @@ def scheduling_status(kube: KubeNode) -> SchedulingStatus:
     return SchedulingStatus(schedulable=False, sentence=why)
 
 
+def kubelet_ready(kube: KubeNode) -> bool:
+    """Return whether the kubelet reports to the API server, and is well."""
+    ready = condition(kube.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
+
+
 def _taints(node: Node) -> list[Taint]:
     found: list[Taint] = []
     if node.state in _TAINTS:
         key, effect = _TAINTS[node.state]
         found.append(Taint.with_reason(key, effect, node.why))
-    if node.health is Health.UNHEALTHY and node.ailment is not None:
+    # A silent agent alone is no reason to refuse work: the cluster itself taints machines that it does not reach.
+    silent = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
+    if node.health is Health.UNHEALTHY and node.ailment is not None and not silent:
         found.append(Taint.with_reason(marks.UNHEALTHY, TaintEffect.NO_SCHEDULE, node.ailment.signature))
     return found
 

@@ -16,7 +16,7 @@ from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.kube.drain import DrainRules, describe
 from neorion.navarch.adapters.kube.evictor import Evictor
 from neorion.navarch.adapters.kube.node_index import KubeNodeIndex
-from neorion.navarch.adapters.kube.node_marks import NodeMarks, scheduling_status, signs
+from neorion.navarch.adapters.kube.node_marks import NodeMarks, kubelet_ready, scheduling_status, signs
 from neorion.navarch.adapters.kube.node_writer import NodeWriter
 from neorion.navarch.model import Node, NodeId, NodeState, Origin
 from neorion.navarch.ports import DrainProgress, SchedulingStatus
@@ -110,6 +110,11 @@ class KubeScheduler:
         else:
             self._tell(kube, "Drained", "Nothing runs on it any more.")
         return DrainProgress(done=not pods, left=len(pods), sentence=told)
+
+    async def machine_up(self, node: Node) -> bool | None:
+        """Return the kubelet's condition, or None for a node outside the cluster."""
+        kube = self._find(node)
+        return None if kube is None else kubelet_ready(kube)
 
     async def forget(self, node: Node) -> None:
         """Its machine is gone: a Kubernetes node without one would stay NotReady for ever.

@@ -76,6 +76,11 @@ class WebhookScheduler:
             return DrainProgress(done=True, sentence=f"its time is over ({found.sentence})")
         return found
 
+    async def machine_up(self, node: Node) -> bool | None:
+        """Unknown: the webhook has no address to ask about a machine."""
+        del node
+        return None
+
     async def forget(self, node: Node) -> None:
         self._draining.discard(node.id)
 

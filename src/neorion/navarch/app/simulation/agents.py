@@ -63,6 +63,11 @@ class SimulatedAgent:
             and not any(ill.blames_the_machine for ill in self.ills.values())
         )
 
+    @property
+    def reachable(self) -> bool:
+        """Return whether the scheduler reaches the machine by its own means."""
+        return self.wakes is None and not any(ill.mute and not ill.agent_only for ill in self.ills.values())
+
 
 class SimulatedAgents:
     """`line` gives the control plane's fleet while it answers, None while it does not."""

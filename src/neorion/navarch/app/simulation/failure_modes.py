@@ -1,6 +1,7 @@
-"""What befalls GPU machines, how often, and what helps against it.
+"""Faults of GPU machines: their rates and their remedies.
 
 The rates are those that Meta published for the training of Llama 3 405B: 419 unplanned stops in 54 days on 16,384 H100s.
+That of `agent` is an assumption.
 """
 
 from collections.abc import Mapping
@@ -35,6 +36,8 @@ class FailureMode:
     repeats: Duration | None = None
     mute: bool = False
     gone: bool = False
+    # The agent alone is at fault: the scheduler still reaches the machine.
+    agent_only: bool = False
     lasts: Duration | None = None
 
     @property
@@ -57,6 +60,7 @@ ILLS: Final = {
         FailureMode(
             "adapter", 7, EventKind.INFINIBAND, 0, Remedy.REBOOT, {"fatal": 1.0}, repeats=_MINUTE * 10
         ),
+        FailureMode("agent", 10, cure=Remedy.NOTHING, mute=True, agent_only=True, lasts=_MINUTE * 120),
         FailureMode("hang", 2, cure=Remedy.REBOOT, mute=True),
         FailureMode("host-gone", 32, gone=True),
         FailureMode(

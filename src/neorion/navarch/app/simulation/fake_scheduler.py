@@ -1,4 +1,4 @@
-"""The scheduler of a simulated fleet's work: which nodes it places work on, and when the work left."""
+"""A simulated scheduler: the nodes that take work, and the time at which their work leaves."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ _RETRY_AFTER: Final = Duration.of(seconds=5)
 
 @dataclass(slots=True)
 class NodeWork:
-    """What the scheduler knows of one node, which is in its cluster from `joins` on.
+    """The scheduler's state of one node, which joins the cluster at `joins`.
 
-    `served` is set once it took work. `leaves` is when its work will have left.
+    `served` is set when the node first takes work. `leaves` is the time at which its work has left.
     """
 
     joins: Instant
@@ -28,7 +28,7 @@ class NodeWork:
 
 @dataclass(slots=True)
 class SchedulerBehaviour:
-    """What goes wrong between the control plane and the scheduler.
+    """Faults between the control plane and the scheduler.
 
     `lost` is the chance that a call fails, half of the time after it took effect. New nodes join within `joins_within`.
     """
@@ -39,7 +39,7 @@ class SchedulerBehaviour:
 
 
 class FakeScheduler:
-    """Work on every open node. Asked to leave, it does so within `leaves_within`, or when patience is over."""
+    """A scheduler that places work on every open node. On a drain the work leaves within `leaves_within`, or at the deadline."""
 
     def __init__(self, clock: Clock, rng: Rng, behaviour: SchedulerBehaviour) -> None:
         self._clock = clock
@@ -50,6 +50,8 @@ class FakeScheduler:
         self.version = 0
         # Called when the work of a node is first asked to leave.
         self.watch: Callable[[Node], None] = lambda _: None
+        # Whether the kubelet of a node reports.
+        self.kubelet: Callable[[Node], bool] = lambda _: True
 
     async def cordon(self, node: Node, why: str) -> None:
         del why
@@ -77,6 +79,10 @@ class FakeScheduler:
             return DrainProgress(done=False, left=1, sentence="one job is still running")
         work.drained = now
         return DrainProgress(done=True, sentence="its jobs have left")
+
+    async def machine_up(self, node: Node) -> bool | None:
+        self._fail_before()
+        return self.kubelet(node)
 
     async def forget(self, node: Node) -> None:
         self.places.pop(node.id, None)

@@ -10,8 +10,9 @@ from neorion.navarch.app.simulation.failure_modes import FailureMode
 from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
 from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import violations
+from neorion.navarch.decide.budget import begun
 from neorion.navarch.decide.pool_size import count_members
-from neorion.navarch.model import Node, NodeState, PoolSpec, RepairStep
+from neorion.navarch.model import EventKind, Node, NodeState, PoolSpec, RepairStep
 
 _LOOK: Final = Duration.of(minutes=10)
 # Grace for young machines, sweeps, lost calls, a restart or two: an orphan or a ghost that stays longer is forgotten.
@@ -173,14 +174,15 @@ class InvariantChecker:
     # What befell whom.
 
     def _remember(self, member: SimulatedAgent, ill: FailureMode) -> None:
-        if ill.blames_the_machine or ill.mute:
+        if ill.blames_the_machine or (ill.mute and not ill.agent_only):
             self._struck.add(member.machine.id)
 
     def _innocent(self, fleet: FleetController) -> Iterator[Finding]:
-        """Repaired is only what something befell; an application's error is nothing that befalls a machine."""
+        """No repair of a machine without a fault begins. Errors of applications and dead agents are no faults of it."""
         for repair in fleet.deck.book.open_repairs.values():
             node = fleet.deck.book.nodes.get(repair.node)
-            if node is not None and node.machine not in self._struck:
+            witnessed = repair.signature != EventKind.SILENCE or begun(repair)
+            if node is not None and witnessed and node.machine not in self._struck:
                 yield _finding("innocent", node.id, f"nothing befell it, and yet: {repair.why}")
 
     # Whether waits explain themselves.

@@ -6,6 +6,7 @@ from neorion.keel.base import Duration
 from neorion.keel.sim import SimulationLimits, World, simulate
 from neorion.navarch.app.simulation.invariants import InvariantChecker
 from neorion.navarch.app.simulation.measurements import RunRecorder, RunResult
+from neorion.navarch.app.simulation.operator import SimulatedOperator
 from neorion.navarch.app.simulation.scenario import Scenario
 from neorion.navarch.app.simulation.simulated_fleet import SimulatedFleet
 
@@ -41,6 +42,7 @@ async def _run(stage: SimulatedFleet, ledger: RunRecorder | None) -> None:
     stage.start()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(laws.run)
+        tasks.start_soon(SimulatedOperator(stage).run)
         await stage.settled(_START)
         if ledger is not None:
             tasks.start_soon(ledger.run)

@@ -59,6 +59,7 @@ class SimulatedFleet:
         )
         self.crowd = SimulatedAgents(self.clouds, self._line, world.clock, world.chance("crowd"))
         self.crowd.unfit = troubles.unfit
+        self.work.kubelet = self._reachable
         self.storm = FailureInjector(world, self.crowd, self.clouds, self.work, scene)
         self.plane: ControlPlane | None = None
         self._control = world.host("controller")
@@ -103,6 +104,10 @@ class SimulatedFleet:
             counts[node.state.value] = counts.get(node.state.value, 0) + 1
         want = {"active": max(shelf.state.wanted, spec.scaling.least), "spare": spec.scaling.spares}
         return counts == {state: count for state, count in want.items() if count}
+
+    def _reachable(self, node: Node) -> bool:
+        member = self.crowd.members.get(node.machine)
+        return member is not None and member.reachable
 
     def _line(self) -> FleetController | None:
         return self.plane.fleet if self.plane is not None and self._control.up else None

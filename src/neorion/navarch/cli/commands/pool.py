@@ -38,6 +38,23 @@ def pause_command() -> None:
     """Buy nothing, give nothing back and repair nothing in a pool."""
 
 
+@pool.command("release", run=".pool_impl:release_command")
+@click.argument("name")
+@why_option
+@server_option
+def release_command() -> None:
+    """Let repairs begin that wait because many agents fell silent together."""
+
+
+@pool.command("readmit", run=".pool_impl:readmit_command")
+@click.argument("name")
+@click.argument("machine")
+@why_option
+@server_option
+def readmit_command() -> None:
+    """Let an adopted machine that was replaced join again."""
+
+
 @pool.command("resume", run=".pool_impl:resume_command")
 @click.argument("name")
 @server_option

@@ -26,6 +26,16 @@ def pause_command(out: Output, name: str, why: str, server: str) -> None:
     out.show_one(PoolRecord.of(ask(out, server, lambda client: client.calls.pause_pool(request))), POOLS)
 
 
+def release_command(out: Output, name: str, why: str, server: str) -> None:
+    request = pb.ReleasePoolRequest(pool=name, why=why)
+    out.show_one(PoolRecord.of(ask(out, server, lambda client: client.calls.release_pool(request))), POOLS)
+
+
+def readmit_command(out: Output, name: str, machine: str, why: str, server: str) -> None:
+    request = pb.ReadmitMachineRequest(pool=name, machine=machine, why=why)
+    out.show_one(PoolRecord.of(ask(out, server, lambda client: client.calls.readmit_machine(request))), POOLS)
+
+
 def resume_command(out: Output, name: str, server: str) -> None:
     request = pb.ResumePoolRequest(pool=name)
     out.show_one(PoolRecord.of(ask(out, server, lambda client: client.calls.resume_pool(request))), POOLS)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .navarch_pb import DoctorRequest, DoctorResponse, ExplainRequest, ExplainResponse, GetNodeRequest, GetPoolRequest, HeartbeatRequest, HeartbeatResponse, HistoryRequest, HistoryResponse, ListNodesRequest, ListNodesResponse, ListPoolsRequest, ListPoolsResponse, Node, NodeOrder, PausePoolRequest, PlanRequest, PlanResponse, Pool, RegisterRequest, RegisterResponse, Repair, ReportRequest, ReportResponse, ResumePoolRequest, ScalePoolRequest
+from .navarch_pb import DoctorRequest, DoctorResponse, ExplainRequest, ExplainResponse, GetNodeRequest, GetPoolRequest, HeartbeatRequest, HeartbeatResponse, HistoryRequest, HistoryResponse, ListNodesRequest, ListNodesResponse, ListPoolsRequest, ListPoolsResponse, Node, NodeOrder, PausePoolRequest, PlanRequest, PlanResponse, Pool, ReadmitMachineRequest, RegisterRequest, RegisterResponse, ReleasePoolRequest, Repair, ReportRequest, ReportResponse, ResumePoolRequest, ScalePoolRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +56,14 @@ class FleetServiceClient:
 
     async def resume_pool(self, request: ResumePoolRequest, *, headers: Mapping[str, str] | None = None, timeout_ms: int | None = None) -> Pool:
         return await self._caller.unary('/neorion.navarch.v1.FleetService/ResumePool', request, Pool, headers, timeout_ms)
+
+    async def release_pool(self, request: ReleasePoolRequest, *, headers: Mapping[str, str] | None = None, timeout_ms: int | None = None) -> Pool:
+        """Lets repairs begin that wait because many agents fell silent together."""
+        return await self._caller.unary('/neorion.navarch.v1.FleetService/ReleasePool', request, Pool, headers, timeout_ms)
+
+    async def readmit_machine(self, request: ReadmitMachineRequest, *, headers: Mapping[str, str] | None = None, timeout_ms: int | None = None) -> Pool:
+        """Lets a machine of somebody else join again after it was replaced."""
+        return await self._caller.unary('/neorion.navarch.v1.FleetService/ReadmitMachine', request, Pool, headers, timeout_ms)
 
     async def list_nodes(self, request: ListNodesRequest, *, headers: Mapping[str, str] | None = None, timeout_ms: int | None = None) -> ListNodesResponse:
         return await self._caller.unary('/neorion.navarch.v1.FleetService/ListNodes', request, ListNodesResponse, headers, timeout_ms)

@@ -19,7 +19,7 @@ from connectrpc.server import ConnectASGIApplication, ConnectWSGIApplication, DE
 from protobuf import DescService
 
 from . import navarch_pb
-from .navarch_pb import DoctorRequest, DoctorResponse, ExplainRequest, ExplainResponse, GetNodeRequest, GetPoolRequest, HeartbeatRequest, HeartbeatResponse, HistoryRequest, HistoryResponse, ListNodesRequest, ListNodesResponse, ListPoolsRequest, ListPoolsResponse, Node, NodeOrder, PausePoolRequest, PlanRequest, PlanResponse, Pool, RegisterRequest, RegisterResponse, Repair, ReportRequest, ReportResponse, ResumePoolRequest, ScalePoolRequest
+from .navarch_pb import DoctorRequest, DoctorResponse, ExplainRequest, ExplainResponse, GetNodeRequest, GetPoolRequest, HeartbeatRequest, HeartbeatResponse, HistoryRequest, HistoryResponse, ListNodesRequest, ListNodesResponse, ListPoolsRequest, ListPoolsResponse, Node, NodeOrder, PausePoolRequest, PlanRequest, PlanResponse, Pool, ReadmitMachineRequest, RegisterRequest, RegisterResponse, ReleasePoolRequest, Repair, ReportRequest, ReportResponse, ResumePoolRequest, ScalePoolRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -366,6 +366,18 @@ class FleetService(Protocol):
     async def resume_pool(self, request: ResumePoolRequest, ctx: RequestContext[ResumePoolRequest, Pool], /) -> Pool:
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
+    async def release_pool(self, request: ReleasePoolRequest, ctx: RequestContext[ReleasePoolRequest, Pool], /) -> Pool:
+        """
+        Lets repairs begin that wait because many agents fell silent together.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    async def readmit_machine(self, request: ReadmitMachineRequest, ctx: RequestContext[ReadmitMachineRequest, Pool], /) -> Pool:
+        """
+        Lets a machine of somebody else join again after it was replaced.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
     async def list_nodes(self, request: ListNodesRequest, ctx: RequestContext[ListNodesRequest, ListNodesResponse], /) -> ListNodesResponse:
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -486,6 +498,28 @@ class FleetServiceASGIApplication(ConnectASGIApplication[FleetService]):
                         stream_type=StreamType.UNARY,
                     ),
                     function=svc.resume_pool,
+                ),
+                "/neorion.navarch.v1.FleetService/ReleasePool": Endpoint.unary(
+                    method=MethodInfo(
+                        name="ReleasePool",
+                        service_name="neorion.navarch.v1.FleetService",
+                        input=ReleasePoolRequest,
+                        output=Pool,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.release_pool,
+                ),
+                "/neorion.navarch.v1.FleetService/ReadmitMachine": Endpoint.unary(
+                    method=MethodInfo(
+                        name="ReadmitMachine",
+                        service_name="neorion.navarch.v1.FleetService",
+                        input=ReadmitMachineRequest,
+                        output=Pool,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=svc.readmit_machine,
                 ),
                 "/neorion.navarch.v1.FleetService/ListNodes": Endpoint.unary(
                     method=MethodInfo(
@@ -729,6 +763,52 @@ class FleetServiceClient(ConnectClient):
                 name="ResumePool",
                 service_name="neorion.navarch.v1.FleetService",
                 input=ResumePoolRequest,
+                output=Pool,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    async def release_pool(
+        self,
+        request: ReleasePoolRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> Pool:
+        """
+        Lets repairs begin that wait because many agents fell silent together.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="ReleasePool",
+                service_name="neorion.navarch.v1.FleetService",
+                input=ReleasePoolRequest,
+                output=Pool,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    async def readmit_machine(
+        self,
+        request: ReadmitMachineRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> Pool:
+        """
+        Lets a machine of somebody else join again after it was replaced.
+        """
+        return await self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="ReadmitMachine",
+                service_name="neorion.navarch.v1.FleetService",
+                input=ReadmitMachineRequest,
                 output=Pool,
                 idempotency_level=IdempotencyLevel.UNKNOWN,
                 stream_type=StreamType.UNARY,
@@ -1008,6 +1088,18 @@ class FleetServiceSync(Protocol):
     def resume_pool(self, request: ResumePoolRequest, ctx: RequestContext[ResumePoolRequest, Pool], /) -> Pool:
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
+    def release_pool(self, request: ReleasePoolRequest, ctx: RequestContext[ReleasePoolRequest, Pool], /) -> Pool:
+        """
+        Lets repairs begin that wait because many agents fell silent together.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
+    def readmit_machine(self, request: ReadmitMachineRequest, ctx: RequestContext[ReadmitMachineRequest, Pool], /) -> Pool:
+        """
+        Lets a machine of somebody else join again after it was replaced.
+        """
+        raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
+
     def list_nodes(self, request: ListNodesRequest, ctx: RequestContext[ListNodesRequest, ListNodesResponse], /) -> ListNodesResponse:
         raise ConnectError(Code.UNIMPLEMENTED, 'Not implemented')
 
@@ -1126,6 +1218,28 @@ class FleetServiceWSGIApplication(ConnectWSGIApplication):
                         stream_type=StreamType.UNARY,
                     ),
                     function=service.resume_pool,
+                ),
+                "/neorion.navarch.v1.FleetService/ReleasePool": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="ReleasePool",
+                        service_name="neorion.navarch.v1.FleetService",
+                        input=ReleasePoolRequest,
+                        output=Pool,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.release_pool,
+                ),
+                "/neorion.navarch.v1.FleetService/ReadmitMachine": EndpointSync.unary(
+                    method=MethodInfo(
+                        name="ReadmitMachine",
+                        service_name="neorion.navarch.v1.FleetService",
+                        input=ReadmitMachineRequest,
+                        output=Pool,
+                        idempotency_level=IdempotencyLevel.UNKNOWN,
+                        stream_type=StreamType.UNARY,
+                    ),
+                    function=service.readmit_machine,
                 ),
                 "/neorion.navarch.v1.FleetService/ListNodes": EndpointSync.unary(
                     method=MethodInfo(
@@ -1369,6 +1483,52 @@ class FleetServiceClientSync(ConnectClientSync):
                 name="ResumePool",
                 service_name="neorion.navarch.v1.FleetService",
                 input=ResumePoolRequest,
+                output=Pool,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def release_pool(
+        self,
+        request: ReleasePoolRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> Pool:
+        """
+        Lets repairs begin that wait because many agents fell silent together.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="ReleasePool",
+                service_name="neorion.navarch.v1.FleetService",
+                input=ReleasePoolRequest,
+                output=Pool,
+                idempotency_level=IdempotencyLevel.UNKNOWN,
+                stream_type=StreamType.UNARY,
+            ),
+            headers=headers,
+            timeout_ms=timeout_ms,
+        )
+    def readmit_machine(
+        self,
+        request: ReadmitMachineRequest,
+        *,
+        headers: Headers | Mapping[str, str] | None = None, 
+        timeout_ms: int | None = None,
+    ) -> Pool:
+        """
+        Lets a machine of somebody else join again after it was replaced.
+        """
+        return self.execute_unary(
+            request=request,
+            method=MethodInfo(
+                name="ReadmitMachine",
+                service_name="neorion.navarch.v1.FleetService",
+                input=ReadmitMachineRequest,
                 output=Pool,
                 idempotency_level=IdempotencyLevel.UNKNOWN,
                 stream_type=StreamType.UNARY,

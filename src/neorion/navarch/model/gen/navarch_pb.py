@@ -490,7 +490,7 @@ class HealthEvent(Message[_HealthEventFields]):
         message: str
         metrics: dict[str, float]
 
-_ReportRequestFields: TypeAlias = Literal["boot", "first", "events"]
+_ReportRequestFields: TypeAlias = Literal["boot", "first", "events", "sent_ms"]
 
 class ReportRequest(Message[_ReportRequestFields]):
     """
@@ -514,9 +514,15 @@ class ReportRequest(Message[_ReportRequestFields]):
             ```proto
             repeated neorion.navarch.v1.HealthEvent events = 3;
             ```
+        sent_ms:
+            The agent's clock now: `at_ms` of the events is by the same clock. Without it they count as seen now.
+
+            ```proto
+            int64 sent_ms = 4;
+            ```
     """
 
-    __slots__ = ("boot", "first", "events")
+    __slots__ = ("boot", "first", "events", "sent_ms")
 
     if TYPE_CHECKING:
 
@@ -526,12 +532,14 @@ class ReportRequest(Message[_ReportRequestFields]):
             boot: str = "",
             first: int = 0,
             events: list[HealthEvent] | None = None,
+            sent_ms: int = 0,
         ) -> None:
             pass
 
         boot: str
         first: int
         events: list[HealthEvent]
+        sent_ms: int
 
 _ReportResponseFields: TypeAlias = Literal["state"]
 
@@ -673,7 +681,7 @@ class Place(Message[_PlaceFields]):
         spot: bool
         price: float
 
-_PoolFields: TypeAlias = Literal["name", "min_nodes", "max_nodes", "wanted", "wanted_by", "paused", "nodes", "unhealthy", "spares", "repairs", "holds", "providers", "autoscaler", "labels", "dollars_per_hour", "unhealthy_after"]
+_PoolFields: TypeAlias = Literal["name", "min_nodes", "max_nodes", "wanted", "wanted_by", "paused", "nodes", "unhealthy", "spares", "repairs", "holds", "providers", "autoscaler", "labels", "dollars_per_hour", "unhealthy_after", "barred"]
 
 class Pool(Message[_PoolFields]):
     """
@@ -748,9 +756,15 @@ class Pool(Message[_PoolFields]):
             ```proto
             int32 unhealthy_after = 16;
             ```
+        barred:
+            Names of machines of others that were replaced and may not join.
+
+            ```proto
+            repeated string barred = 17;
+            ```
     """
 
-    __slots__ = ("name", "min_nodes", "max_nodes", "wanted", "wanted_by", "paused", "nodes", "unhealthy", "spares", "repairs", "holds", "providers", "autoscaler", "labels", "dollars_per_hour", "unhealthy_after")
+    __slots__ = ("name", "min_nodes", "max_nodes", "wanted", "wanted_by", "paused", "nodes", "unhealthy", "spares", "repairs", "holds", "providers", "autoscaler", "labels", "dollars_per_hour", "unhealthy_after", "barred")
 
     if TYPE_CHECKING:
 
@@ -773,6 +787,7 @@ class Pool(Message[_PoolFields]):
             labels: dict[str, str] | None = None,
             dollars_per_hour: float = 0,
             unhealthy_after: int = 0,
+            barred: list[str] | None = None,
         ) -> None:
             pass
 
@@ -792,6 +807,7 @@ class Pool(Message[_PoolFields]):
         labels: dict[str, str]
         dollars_per_hour: float
         unhealthy_after: int
+        barred: list[str]
 
 _NodeFields: TypeAlias = Literal["id", "pool", "state", "health", "why", "place", "machine", "kube_name", "host", "gpus", "born_ms", "since_ms", "heard_ms", "held", "spare", "ailment", "repair", "utilisation_percent"]
 
@@ -1186,6 +1202,80 @@ class ResumePoolRequest(Message[_ResumePoolRequestFields]):
             pass
 
         pool: str
+
+_ReleasePoolRequestFields: TypeAlias = Literal["pool", "why"]
+
+class ReleasePoolRequest(Message[_ReleasePoolRequestFields]):
+    """
+    ```proto
+    message neorion.navarch.v1.ReleasePoolRequest
+    ```
+
+    Attributes:
+        pool:
+            ```proto
+            string pool = 1;
+            ```
+        why:
+            ```proto
+            string why = 2;
+            ```
+    """
+
+    __slots__ = ("pool", "why")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            pool: str = "",
+            why: str = "",
+        ) -> None:
+            pass
+
+        pool: str
+        why: str
+
+_ReadmitMachineRequestFields: TypeAlias = Literal["pool", "machine", "why"]
+
+class ReadmitMachineRequest(Message[_ReadmitMachineRequestFields]):
+    """
+    ```proto
+    message neorion.navarch.v1.ReadmitMachineRequest
+    ```
+
+    Attributes:
+        pool:
+            ```proto
+            string pool = 1;
+            ```
+        machine:
+            ```proto
+            string machine = 2;
+            ```
+        why:
+            ```proto
+            string why = 3;
+            ```
+    """
+
+    __slots__ = ("pool", "machine", "why")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            pool: str = "",
+            machine: str = "",
+            why: str = "",
+        ) -> None:
+            pass
+
+        pool: str
+        machine: str
+        why: str
 
 _ListNodesRequestFields: TypeAlias = Literal["pool", "states", "unhealthy", "after", "limit"]
 
@@ -1709,7 +1799,7 @@ class DoctorResponse(Message[_DoctorResponseFields]):
 
 
 _DESC = file_desc(
-    b'\n\'neorion/navarch/model/gen/navarch.proto\x12\x12neorion.navarch.v1"\xf4\x01\n\x03Gpu\x12\x14\n\x05index\x18\x01 \x01(\x05R\x05index\x12\x12\n\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x14\n\x05model\x18\x03 \x01(\tR\x05model\x12/\n\x13temperature_celsius\x18\x04 \x01(\x01R\x12temperatureCelsius\x12\x1f\n\x0bpower_watts\x18\x05 \x01(\x01R\npowerWatts\x12/\n\x13utilisation_percent\x18\x06 \x01(\x01R\x12utilisationPercent\x12*\n\x11memory_used_bytes\x18\x07 \x01(\x03R\x0fmemoryUsedBytes"\xc3\x03\n\x0fRegisterRequest\x12\x17\n\x07node_id\x18\x01 \x01(\tR\x06nodeId\x12\x1d\n\nmachine_id\x18\x02 \x01(\tR\tmachineId\x12\x1f\n\x0bprovider_id\x18\x03 \x01(\tR\nproviderId\x12\x1b\n\thost_name\x18\x04 \x01(\tR\x08hostName\x12\x1b\n\tkube_name\x18\x05 \x01(\tR\x08kubeName\x12\x12\n\x04pool\x18\x06 \x01(\tR\x04pool\x12#\n\rinstance_type\x18\x07 \x01(\tR\x0cinstanceType\x12+\n\x04gpus\x18\x08 \x03(\x0b2\x17.neorion.navarch.v1.GpuR\x04gpus\x12D\n\x05facts\x18\t \x03(\x0b2..neorion.navarch.v1.RegisterRequest.FactsEntryR\x05facts\x12\x1f\n\x0bkernel_boot\x18\n \x01(\tR\nkernelBoot\x12\x16\n\x06secret\x18\x0b \x01(\tR\x06secret\x1a8\n\nFactsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xf2\x01\n\x10RegisterResponse\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n\x05token\x18\x02 \x01(\tR\x05token\x122\n\x15heartbeat_interval_ms\x18\x03 \x01(\x03R\x13heartbeatIntervalMs\x127\n\x18health_check_interval_ms\x18\x04 \x01(\x03R\x15healthCheckIntervalMs\x12#\n\rexpected_gpus\x18\x05 \x01(\x05R\x0cexpectedGpus\x12"\n\rtoken_life_ms\x18\x06 \x01(\x03R\x0btokenLifeMs"\xc8\x01\n\x10HeartbeatRequest\x12+\n\x04gpus\x18\x01 \x03(\x0b2\x17.neorion.navarch.v1.GpuR\x04gpus\x12\x1b\n\x06tested\x18\x02 \x01(\x08H\x00R\x06tested\x88\x01\x01\x12\x12\n\x04done\x18\x03 \x03(\tR\x04done\x125\n\x07refused\x18\x04 \x03(\x0b2\x1b.neorion.navarch.v1.RefusalR\x07refused\x12\x14\n\x05renew\x18\x05 \x01(\x08R\x05renewB\t\n\x07_tested"I\n\x07Refusal\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04code\x18\x02 \x01(\tR\x04code\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence"A\n\x05Order\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n\x06remedy\x18\x02 \x01(\tR\x06remedy\x12\x10\n\x03gpu\x18\x03 \x01(\x05R\x03gpu"\x96\x01\n\x11HeartbeatResponse\x12\x14\n\x05state\x18\x01 \x01(\tR\x05state\x121\n\x06orders\x18\x02 \x03(\x0b2\x19.neorion.navarch.v1.OrderR\x06orders\x12\x14\n\x05token\x18\x03 \x01(\tR\x05token\x12"\n\rtoken_life_ms\x18\x04 \x01(\x03R\x0btokenLifeMs"\xa0\x02\n\x0bHealthEvent\x12\x13\n\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n\x03gpu\x18\x03 \x01(\x05H\x00R\x03gpu\x88\x01\x01\x12\x19\n\x08gpu_uuid\x18\x04 \x01(\tR\x07gpuUuid\x12\x10\n\x03xid\x18\x05 \x01(\x05R\x03xid\x12\x18\n\x07message\x18\x06 \x01(\tR\x07message\x12F\n\x07metrics\x18\x07 \x03(\x0b2,.neorion.navarch.v1.HealthEvent.MetricsEntryR\x07metrics\x1a:\n\x0cMetricsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x06\n\x04_gpu"r\n\rReportRequest\x12\x12\n\x04boot\x18\x01 \x01(\tR\x04boot\x12\x14\n\x05first\x18\x02 \x01(\x03R\x05first\x127\n\x06events\x18\x03 \x03(\x0b2\x1f.neorion.navarch.v1.HealthEventR\x06events"&\n\x0eReportResponse\x12\x14\n\x05state\x18\x01 \x01(\tR\x05state"z\n\x06Reason\x12\x12\n\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n\x07subject\x18\x02 \x01(\tR\x07subject\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x04 \x01(\tR\x04hint\x12\x12\n\x04pool\x18\x05 \x01(\tR\x04pool"\x9e\x01\n\x05Place\x12\x1a\n\x08provider\x18\x01 \x01(\tR\x08provider\x12#\n\rinstance_type\x18\x02 \x01(\tR\x0cinstanceType\x12\x16\n\x06region\x18\x03 \x01(\tR\x06region\x12\x12\n\x04zone\x18\x04 \x01(\tR\x04zone\x12\x12\n\x04spot\x18\x05 \x01(\x08R\x04spot\x12\x14\n\x05price\x18\x06 \x01(\x01R\x05price"\xa2\x05\n\x04Pool\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n\tmin_nodes\x18\x02 \x01(\x05R\x08minNodes\x12\x1b\n\tmax_nodes\x18\x03 \x01(\x05R\x08maxNodes\x12\x16\n\x06wanted\x18\x04 \x01(\x05R\x06wanted\x12\x1b\n\twanted_by\x18\x05 \x01(\tR\x08wantedBy\x12\x16\n\x06paused\x18\x06 \x01(\tR\x06paused\x129\n\x05nodes\x18\x07 \x03(\x0b2#.neorion.navarch.v1.Pool.NodesEntryR\x05nodes\x12\x1c\n\tunhealthy\x18\x08 \x01(\x05R\tunhealthy\x12\x16\n\x06spares\x18\t \x01(\x05R\x06spares\x12\x18\n\x07repairs\x18\n \x01(\x05R\x07repairs\x120\n\x05holds\x18\x0b \x03(\x0b2\x1a.neorion.navarch.v1.ReasonR\x05holds\x12\x1c\n\tproviders\x18\x0c \x03(\tR\tproviders\x12\x1e\n\nautoscaler\x18\r \x01(\tR\nautoscaler\x12<\n\x06labels\x18\x0e \x03(\x0b2$.neorion.navarch.v1.Pool.LabelsEntryR\x06labels\x12(\n\x10dollars_per_hour\x18\x0f \x01(\x01R\x0edollarsPerHour\x12\'\n\x0funhealthy_after\x18\x10 \x01(\x05R\x0eunhealthyAfter\x1a8\n\nNodesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a9\n\x0bLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x8f\x04\n\x04Node\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04pool\x18\x02 \x01(\tR\x04pool\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n\x06health\x18\x04 \x01(\tR\x06health\x12\x10\n\x03why\x18\x05 \x01(\tR\x03why\x12/\n\x05place\x18\x06 \x01(\x0b2\x19.neorion.navarch.v1.PlaceR\x05place\x12\x18\n\x07machine\x18\x07 \x01(\tR\x07machine\x12\x1b\n\tkube_name\x18\x08 \x01(\tR\x08kubeName\x12\x12\n\x04host\x18\t \x01(\tR\x04host\x12\x12\n\x04gpus\x18\n \x01(\x05R\x04gpus\x12\x17\n\x07born_ms\x18\x0b \x01(\x03R\x06bornMs\x12\x19\n\x08since_ms\x18\x0c \x01(\x03R\x07sinceMs\x12\x19\n\x08heard_ms\x18\r \x01(\x03R\x07heardMs\x12\x12\n\x04held\x18\x0e \x01(\x08R\x04held\x12\x14\n\x05spare\x18\x0f \x01(\x08R\x05spare\x12\x18\n\x07ailment\x18\x10 \x01(\tR\x07ailment\x122\n\x06repair\x18\x11 \x01(\x0b2\x1a.neorion.navarch.v1.RepairR\x06repair\x124\n\x13utilisation_percent\x18\x12 \x01(\x01H\x00R\x12utilisationPercent\x88\x01\x01B\x16\n\x14_utilisation_percent"\xe5\x02\n\x06Repair\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04node\x18\x02 \x01(\tR\x04node\x12\x16\n\x06remedy\x18\x03 \x01(\tR\x06remedy\x12\x12\n\x04step\x18\x04 \x01(\tR\x04step\x12\x10\n\x03why\x18\x05 \x01(\tR\x03why\x12\x1c\n\tsuccessor\x18\x06 \x01(\tR\tsuccessor\x12\x12\n\x04swap\x18\x07 \x01(\x08R\x04swap\x12\x1a\n\x08approved\x18\x08 \x01(\x08R\x08approved\x12\x0e\n\x02by\x18\t \x01(\tR\x02by\x12\x1b\n\topened_ms\x18\n \x01(\x03R\x08openedMs\x12B\n\x08times_ms\x18\x0b \x03(\x0b2\'.neorion.navarch.v1.Repair.TimesMsEntryR\x07timesMs\x1a:\n\x0cTimesMsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01"\x12\n\x10ListPoolsRequest"C\n\x11ListPoolsResponse\x12.\n\x05pools\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.PoolR\x05pools"$\n\x0eGetPoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"N\n\x10ScalePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12\x10\n\x03why\x18\x03 \x01(\tR\x03why"8\n\x10PausePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"\'\n\x11ResumePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"\x88\x01\n\x10ListNodesRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n\x06states\x18\x02 \x03(\tR\x06states\x12\x1c\n\tunhealthy\x18\x03 \x01(\x08R\tunhealthy\x12\x14\n\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n\x05limit\x18\x05 \x01(\x05R\x05limit"W\n\x11ListNodesResponse\x12.\n\x05nodes\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.NodeR\x05nodes\x12\x12\n\x04next\x18\x02 \x01(\tR\x04next"$\n\x0eGetNodeRequest\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node"1\n\tNodeOrder\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"@\n\x0eHistoryRequest\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x14\n\x05limit\x18\x02 \x01(\x05R\x05limit"\xbe\x01\n\x04Line\x12\x13\n\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x14\n\x05event\x18\x02 \x01(\tR\x05event\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence\x126\n\x04data\x18\x04 \x03(\x0b2".neorion.navarch.v1.Line.DataEntryR\x04data\x1a7\n\tDataEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"A\n\x0fHistoryResponse\x12.\n\x05lines\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.LineR\x05lines"*\n\x0eExplainRequest\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject"I\n\x0fExplainResponse\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x1c\n\tsentences\x18\x02 \x03(\tR\tsentences"!\n\x0bPlanRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"N\n\x04Step\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n\x06action\x18\x02 \x01(\tR\x06action\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence"p\n\x0cPlanResponse\x12.\n\x05steps\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.StepR\x05steps\x120\n\x05holds\x18\x02 \x03(\x0b2\x1a.neorion.navarch.v1.ReasonR\x05holds"\x0f\n\rDoctorRequest"\x81\x01\n\x05Found\x12\x1a\n\x08severity\x18\x01 \x01(\tR\x08severity\x12\x12\n\x04code\x18\x02 \x01(\tR\x04code\x12\x18\n\x07subject\x18\x03 \x01(\tR\x07subject\x12\x1a\n\x08sentence\x18\x04 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x05 \x01(\tR\x04hint"G\n\x0eDoctorResponse\x125\n\x08findings\x18\x01 \x03(\x0b2\x19.neorion.navarch.v1.FoundR\x08findings2\x90\x02\n\x0cAgentService\x12U\n\x08Register\x12#.neorion.navarch.v1.RegisterRequest\x1a$.neorion.navarch.v1.RegisterResponse\x12X\n\tHeartbeat\x12$.neorion.navarch.v1.HeartbeatRequest\x1a%.neorion.navarch.v1.HeartbeatResponse\x12O\n\x06Report\x12!.neorion.navarch.v1.ReportRequest\x1a".neorion.navarch.v1.ReportResponse2\xb6\n\n\x0cFleetService\x12X\n\tListPools\x12$.neorion.navarch.v1.ListPoolsRequest\x1a%.neorion.navarch.v1.ListPoolsResponse\x12G\n\x07GetPool\x12".neorion.navarch.v1.GetPoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12K\n\tScalePool\x12$.neorion.navarch.v1.ScalePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12K\n\tPausePool\x12$.neorion.navarch.v1.PausePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12M\n\nResumePool\x12%.neorion.navarch.v1.ResumePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12X\n\tListNodes\x12$.neorion.navarch.v1.ListNodesRequest\x1a%.neorion.navarch.v1.ListNodesResponse\x12G\n\x07GetNode\x12".neorion.navarch.v1.GetNodeRequest\x1a\x18.neorion.navarch.v1.Node\x12R\n\x07History\x12".neorion.navarch.v1.HistoryRequest\x1a#.neorion.navarch.v1.HistoryResponse\x12E\n\nCordonNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12D\n\tDrainNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12G\n\x0cUncordonNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12H\n\x0bReplaceNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12J\n\rApproveRepair\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12G\n\nVetoRepair\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12R\n\x07Explain\x12".neorion.navarch.v1.ExplainRequest\x1a#.neorion.navarch.v1.ExplainResponse\x12I\n\x04Plan\x12\x1f.neorion.navarch.v1.PlanRequest\x1a .neorion.navarch.v1.PlanResponse\x12O\n\x06Doctor\x12!.neorion.navarch.v1.DoctorRequest\x1a".neorion.navarch.v1.DoctorResponseb\x06proto3',
+    b'\n\'neorion/navarch/model/gen/navarch.proto\x12\x12neorion.navarch.v1"\xf4\x01\n\x03Gpu\x12\x14\n\x05index\x18\x01 \x01(\x05R\x05index\x12\x12\n\x04uuid\x18\x02 \x01(\tR\x04uuid\x12\x14\n\x05model\x18\x03 \x01(\tR\x05model\x12/\n\x13temperature_celsius\x18\x04 \x01(\x01R\x12temperatureCelsius\x12\x1f\n\x0bpower_watts\x18\x05 \x01(\x01R\npowerWatts\x12/\n\x13utilisation_percent\x18\x06 \x01(\x01R\x12utilisationPercent\x12*\n\x11memory_used_bytes\x18\x07 \x01(\x03R\x0fmemoryUsedBytes"\xc3\x03\n\x0fRegisterRequest\x12\x17\n\x07node_id\x18\x01 \x01(\tR\x06nodeId\x12\x1d\n\nmachine_id\x18\x02 \x01(\tR\tmachineId\x12\x1f\n\x0bprovider_id\x18\x03 \x01(\tR\nproviderId\x12\x1b\n\thost_name\x18\x04 \x01(\tR\x08hostName\x12\x1b\n\tkube_name\x18\x05 \x01(\tR\x08kubeName\x12\x12\n\x04pool\x18\x06 \x01(\tR\x04pool\x12#\n\rinstance_type\x18\x07 \x01(\tR\x0cinstanceType\x12+\n\x04gpus\x18\x08 \x03(\x0b2\x17.neorion.navarch.v1.GpuR\x04gpus\x12D\n\x05facts\x18\t \x03(\x0b2..neorion.navarch.v1.RegisterRequest.FactsEntryR\x05facts\x12\x1f\n\x0bkernel_boot\x18\n \x01(\tR\nkernelBoot\x12\x16\n\x06secret\x18\x0b \x01(\tR\x06secret\x1a8\n\nFactsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\xf2\x01\n\x10RegisterResponse\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n\x05token\x18\x02 \x01(\tR\x05token\x122\n\x15heartbeat_interval_ms\x18\x03 \x01(\x03R\x13heartbeatIntervalMs\x127\n\x18health_check_interval_ms\x18\x04 \x01(\x03R\x15healthCheckIntervalMs\x12#\n\rexpected_gpus\x18\x05 \x01(\x05R\x0cexpectedGpus\x12"\n\rtoken_life_ms\x18\x06 \x01(\x03R\x0btokenLifeMs"\xc8\x01\n\x10HeartbeatRequest\x12+\n\x04gpus\x18\x01 \x03(\x0b2\x17.neorion.navarch.v1.GpuR\x04gpus\x12\x1b\n\x06tested\x18\x02 \x01(\x08H\x00R\x06tested\x88\x01\x01\x12\x12\n\x04done\x18\x03 \x03(\tR\x04done\x125\n\x07refused\x18\x04 \x03(\x0b2\x1b.neorion.navarch.v1.RefusalR\x07refused\x12\x14\n\x05renew\x18\x05 \x01(\x08R\x05renewB\t\n\x07_tested"I\n\x07Refusal\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04code\x18\x02 \x01(\tR\x04code\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence"A\n\x05Order\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n\x06remedy\x18\x02 \x01(\tR\x06remedy\x12\x10\n\x03gpu\x18\x03 \x01(\x05R\x03gpu"\x96\x01\n\x11HeartbeatResponse\x12\x14\n\x05state\x18\x01 \x01(\tR\x05state\x121\n\x06orders\x18\x02 \x03(\x0b2\x19.neorion.navarch.v1.OrderR\x06orders\x12\x14\n\x05token\x18\x03 \x01(\tR\x05token\x12"\n\rtoken_life_ms\x18\x04 \x01(\x03R\x0btokenLifeMs"\xa0\x02\n\x0bHealthEvent\x12\x13\n\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x12\n\x04kind\x18\x02 \x01(\tR\x04kind\x12\x15\n\x03gpu\x18\x03 \x01(\x05H\x00R\x03gpu\x88\x01\x01\x12\x19\n\x08gpu_uuid\x18\x04 \x01(\tR\x07gpuUuid\x12\x10\n\x03xid\x18\x05 \x01(\x05R\x03xid\x12\x18\n\x07message\x18\x06 \x01(\tR\x07message\x12F\n\x07metrics\x18\x07 \x03(\x0b2,.neorion.navarch.v1.HealthEvent.MetricsEntryR\x07metrics\x1a:\n\x0cMetricsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01B\x06\n\x04_gpu"\x8b\x01\n\rReportRequest\x12\x12\n\x04boot\x18\x01 \x01(\tR\x04boot\x12\x14\n\x05first\x18\x02 \x01(\x03R\x05first\x127\n\x06events\x18\x03 \x03(\x0b2\x1f.neorion.navarch.v1.HealthEventR\x06events\x12\x17\n\x07sent_ms\x18\x04 \x01(\x03R\x06sentMs"&\n\x0eReportResponse\x12\x14\n\x05state\x18\x01 \x01(\tR\x05state"z\n\x06Reason\x12\x12\n\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n\x07subject\x18\x02 \x01(\tR\x07subject\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x04 \x01(\tR\x04hint\x12\x12\n\x04pool\x18\x05 \x01(\tR\x04pool"\x9e\x01\n\x05Place\x12\x1a\n\x08provider\x18\x01 \x01(\tR\x08provider\x12#\n\rinstance_type\x18\x02 \x01(\tR\x0cinstanceType\x12\x16\n\x06region\x18\x03 \x01(\tR\x06region\x12\x12\n\x04zone\x18\x04 \x01(\tR\x04zone\x12\x12\n\x04spot\x18\x05 \x01(\x08R\x04spot\x12\x14\n\x05price\x18\x06 \x01(\x01R\x05price"\xba\x05\n\x04Pool\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n\tmin_nodes\x18\x02 \x01(\x05R\x08minNodes\x12\x1b\n\tmax_nodes\x18\x03 \x01(\x05R\x08maxNodes\x12\x16\n\x06wanted\x18\x04 \x01(\x05R\x06wanted\x12\x1b\n\twanted_by\x18\x05 \x01(\tR\x08wantedBy\x12\x16\n\x06paused\x18\x06 \x01(\tR\x06paused\x129\n\x05nodes\x18\x07 \x03(\x0b2#.neorion.navarch.v1.Pool.NodesEntryR\x05nodes\x12\x1c\n\tunhealthy\x18\x08 \x01(\x05R\tunhealthy\x12\x16\n\x06spares\x18\t \x01(\x05R\x06spares\x12\x18\n\x07repairs\x18\n \x01(\x05R\x07repairs\x120\n\x05holds\x18\x0b \x03(\x0b2\x1a.neorion.navarch.v1.ReasonR\x05holds\x12\x1c\n\tproviders\x18\x0c \x03(\tR\tproviders\x12\x1e\n\nautoscaler\x18\r \x01(\tR\nautoscaler\x12<\n\x06labels\x18\x0e \x03(\x0b2$.neorion.navarch.v1.Pool.LabelsEntryR\x06labels\x12(\n\x10dollars_per_hour\x18\x0f \x01(\x01R\x0edollarsPerHour\x12\'\n\x0funhealthy_after\x18\x10 \x01(\x05R\x0eunhealthyAfter\x12\x16\n\x06barred\x18\x11 \x03(\tR\x06barred\x1a8\n\nNodesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a9\n\x0bLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"\x8f\x04\n\x04Node\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04pool\x18\x02 \x01(\tR\x04pool\x12\x14\n\x05state\x18\x03 \x01(\tR\x05state\x12\x16\n\x06health\x18\x04 \x01(\tR\x06health\x12\x10\n\x03why\x18\x05 \x01(\tR\x03why\x12/\n\x05place\x18\x06 \x01(\x0b2\x19.neorion.navarch.v1.PlaceR\x05place\x12\x18\n\x07machine\x18\x07 \x01(\tR\x07machine\x12\x1b\n\tkube_name\x18\x08 \x01(\tR\x08kubeName\x12\x12\n\x04host\x18\t \x01(\tR\x04host\x12\x12\n\x04gpus\x18\n \x01(\x05R\x04gpus\x12\x17\n\x07born_ms\x18\x0b \x01(\x03R\x06bornMs\x12\x19\n\x08since_ms\x18\x0c \x01(\x03R\x07sinceMs\x12\x19\n\x08heard_ms\x18\r \x01(\x03R\x07heardMs\x12\x12\n\x04held\x18\x0e \x01(\x08R\x04held\x12\x14\n\x05spare\x18\x0f \x01(\x08R\x05spare\x12\x18\n\x07ailment\x18\x10 \x01(\tR\x07ailment\x122\n\x06repair\x18\x11 \x01(\x0b2\x1a.neorion.navarch.v1.RepairR\x06repair\x124\n\x13utilisation_percent\x18\x12 \x01(\x01H\x00R\x12utilisationPercent\x88\x01\x01B\x16\n\x14_utilisation_percent"\xe5\x02\n\x06Repair\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04node\x18\x02 \x01(\tR\x04node\x12\x16\n\x06remedy\x18\x03 \x01(\tR\x06remedy\x12\x12\n\x04step\x18\x04 \x01(\tR\x04step\x12\x10\n\x03why\x18\x05 \x01(\tR\x03why\x12\x1c\n\tsuccessor\x18\x06 \x01(\tR\tsuccessor\x12\x12\n\x04swap\x18\x07 \x01(\x08R\x04swap\x12\x1a\n\x08approved\x18\x08 \x01(\x08R\x08approved\x12\x0e\n\x02by\x18\t \x01(\tR\x02by\x12\x1b\n\topened_ms\x18\n \x01(\x03R\x08openedMs\x12B\n\x08times_ms\x18\x0b \x03(\x0b2\'.neorion.navarch.v1.Repair.TimesMsEntryR\x07timesMs\x1a:\n\x0cTimesMsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01"\x12\n\x10ListPoolsRequest"C\n\x11ListPoolsResponse\x12.\n\x05pools\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.PoolR\x05pools"$\n\x0eGetPoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"N\n\x10ScalePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x14\n\x05nodes\x18\x02 \x01(\x05R\x05nodes\x12\x10\n\x03why\x18\x03 \x01(\tR\x03why"8\n\x10PausePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"\'\n\x11ResumePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool":\n\x12ReleasePoolRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"W\n\x15ReadmitMachineRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x18\n\x07machine\x18\x02 \x01(\tR\x07machine\x12\x10\n\x03why\x18\x03 \x01(\tR\x03why"\x88\x01\n\x10ListNodesRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n\x06states\x18\x02 \x03(\tR\x06states\x12\x1c\n\tunhealthy\x18\x03 \x01(\x08R\tunhealthy\x12\x14\n\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n\x05limit\x18\x05 \x01(\x05R\x05limit"W\n\x11ListNodesResponse\x12.\n\x05nodes\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.NodeR\x05nodes\x12\x12\n\x04next\x18\x02 \x01(\tR\x04next"$\n\x0eGetNodeRequest\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node"1\n\tNodeOrder\x12\x12\n\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n\x03why\x18\x02 \x01(\tR\x03why"@\n\x0eHistoryRequest\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x14\n\x05limit\x18\x02 \x01(\x05R\x05limit"\xbe\x01\n\x04Line\x12\x13\n\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x14\n\x05event\x18\x02 \x01(\tR\x05event\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence\x126\n\x04data\x18\x04 \x03(\x0b2".neorion.navarch.v1.Line.DataEntryR\x04data\x1a7\n\tDataEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01"A\n\x0fHistoryResponse\x12.\n\x05lines\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.LineR\x05lines"*\n\x0eExplainRequest\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject"I\n\x0fExplainResponse\x12\x18\n\x07subject\x18\x01 \x01(\tR\x07subject\x12\x1c\n\tsentences\x18\x02 \x03(\tR\tsentences"!\n\x0bPlanRequest\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool"N\n\x04Step\x12\x12\n\x04pool\x18\x01 \x01(\tR\x04pool\x12\x16\n\x06action\x18\x02 \x01(\tR\x06action\x12\x1a\n\x08sentence\x18\x03 \x01(\tR\x08sentence"p\n\x0cPlanResponse\x12.\n\x05steps\x18\x01 \x03(\x0b2\x18.neorion.navarch.v1.StepR\x05steps\x120\n\x05holds\x18\x02 \x03(\x0b2\x1a.neorion.navarch.v1.ReasonR\x05holds"\x0f\n\rDoctorRequest"\x81\x01\n\x05Found\x12\x1a\n\x08severity\x18\x01 \x01(\tR\x08severity\x12\x12\n\x04code\x18\x02 \x01(\tR\x04code\x12\x18\n\x07subject\x18\x03 \x01(\tR\x07subject\x12\x1a\n\x08sentence\x18\x04 \x01(\tR\x08sentence\x12\x12\n\x04hint\x18\x05 \x01(\tR\x04hint"G\n\x0eDoctorResponse\x125\n\x08findings\x18\x01 \x03(\x0b2\x19.neorion.navarch.v1.FoundR\x08findings2\x90\x02\n\x0cAgentService\x12U\n\x08Register\x12#.neorion.navarch.v1.RegisterRequest\x1a$.neorion.navarch.v1.RegisterResponse\x12X\n\tHeartbeat\x12$.neorion.navarch.v1.HeartbeatRequest\x1a%.neorion.navarch.v1.HeartbeatResponse\x12O\n\x06Report\x12!.neorion.navarch.v1.ReportRequest\x1a".neorion.navarch.v1.ReportResponse2\xde\x0b\n\x0cFleetService\x12X\n\tListPools\x12$.neorion.navarch.v1.ListPoolsRequest\x1a%.neorion.navarch.v1.ListPoolsResponse\x12G\n\x07GetPool\x12".neorion.navarch.v1.GetPoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12K\n\tScalePool\x12$.neorion.navarch.v1.ScalePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12K\n\tPausePool\x12$.neorion.navarch.v1.PausePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12M\n\nResumePool\x12%.neorion.navarch.v1.ResumePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12O\n\x0bReleasePool\x12&.neorion.navarch.v1.ReleasePoolRequest\x1a\x18.neorion.navarch.v1.Pool\x12U\n\x0eReadmitMachine\x12).neorion.navarch.v1.ReadmitMachineRequest\x1a\x18.neorion.navarch.v1.Pool\x12X\n\tListNodes\x12$.neorion.navarch.v1.ListNodesRequest\x1a%.neorion.navarch.v1.ListNodesResponse\x12G\n\x07GetNode\x12".neorion.navarch.v1.GetNodeRequest\x1a\x18.neorion.navarch.v1.Node\x12R\n\x07History\x12".neorion.navarch.v1.HistoryRequest\x1a#.neorion.navarch.v1.HistoryResponse\x12E\n\nCordonNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12D\n\tDrainNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12G\n\x0cUncordonNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x18.neorion.navarch.v1.Node\x12H\n\x0bReplaceNode\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12J\n\rApproveRepair\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12G\n\nVetoRepair\x12\x1d.neorion.navarch.v1.NodeOrder\x1a\x1a.neorion.navarch.v1.Repair\x12R\n\x07Explain\x12".neorion.navarch.v1.ExplainRequest\x1a#.neorion.navarch.v1.ExplainResponse\x12I\n\x04Plan\x12\x1f.neorion.navarch.v1.PlanRequest\x1a .neorion.navarch.v1.PlanResponse\x12O\n\x06Doctor\x12!.neorion.navarch.v1.DoctorRequest\x1a".neorion.navarch.v1.DoctorResponseb\x06proto3',
     [],
     {
         "Gpu": Gpu,
@@ -1733,6 +1823,8 @@ _DESC = file_desc(
         "ScalePoolRequest": ScalePoolRequest,
         "PausePoolRequest": PausePoolRequest,
         "ResumePoolRequest": ResumePoolRequest,
+        "ReleasePoolRequest": ReleasePoolRequest,
+        "ReadmitMachineRequest": ReadmitMachineRequest,
         "ListNodesRequest": ListNodesRequest,
         "ListNodesResponse": ListNodesResponse,
         "GetNodeRequest": GetNodeRequest,
