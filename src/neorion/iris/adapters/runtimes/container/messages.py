@@ -20,8 +20,11 @@ PART_BYTES: Final = 1 << 18
 ADDRESS_ENV: Final = "IRIS_RUNNER_ADDRESS"
 ATTEMPT_ENV: Final = "IRIS_RUNNER_ATTEMPT"
 TOKEN_ENV: Final = "IRIS_RUNNER_TOKEN"  # noqa: S105 -- a name
-
-
+# The runner's own folder in the container, where it is not the one that Pods have.
+FOLDER_ENV: Final = "IRIS_RUNNER_FOLDER"
+RUNNER_FOLDER: Final = "/iris"
+# The command of every container. The image's own working directory is not searched for modules.
+RUNNER_COMMAND: Final = ("-P", "-m", "neorion.iris.adapters.runtimes.container.runner")
 # The container's own address, where it has one: it takes the place of the worker's.
 HOST_ENV: Final = "IRIS_VM_ADDRESS"
 
