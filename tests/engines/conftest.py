@@ -4,10 +4,16 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.engines.private_engine import PrivateEngine, private_containerd
+from tests.engines.private_engine import PrivateEngine, private_containerd, private_docker
 
 
 @pytest.fixture(scope="session")
 def containerd() -> Generator[PrivateEngine]:
     with private_containerd() as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def docker() -> Generator[PrivateEngine]:
+    with private_docker() as engine:
         yield engine

@@ -2,16 +2,17 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from neorion.keel.clock import SystemClock
 from tests.engines.image_archive import PAUSE_IMAGE, images
 from tools import leftovers, system
 
@@ -60,6 +61,23 @@ def private_containerd() -> Generator[PrivateEngine]:
 
 
 @contextmanager
+def private_docker() -> Generator[PrivateEngine]:
+    with _folder() as folder:
+        engine = PrivateEngine(folder / "socket", folder)
+        command = ["dockerd", f"--host=unix://{engine.socket}", "--bridge=none", "--iptables=false"]
+        command += ["--ip6tables=false", f"--data-root={folder}/root", f"--exec-root={folder}/run"]
+        with _alone(engine, [*command, f"--pidfile={folder}/pid"]):
+            curl = ["curl", "--silent", "--fail-with-body", "--unix-socket", str(engine.socket)]
+            _until(lambda: _works([*curl, "http://docker/_ping"]), folder)
+            for image in images():
+                tar = ["--header", "Content-Type: application/x-tar"]
+                _run(
+                    [*curl, *tar, "--data-binary", "@-", "http://docker/images/load?quiet=1"], image.archive()
+                )
+            yield engine
+
+
+@contextmanager
 def _folder() -> Generator[Path]:
     # The path of a socket has a hundred letters, and pytest's own folders are longer.
     folder = Path(tempfile.mkdtemp(prefix=leftovers.temporary_folder_prefix()))
@@ -84,13 +102,19 @@ def _alone(engine: PrivateEngine, command: Sequence[str]) -> Generator[None]:
     try:
         yield
     finally:
-        process.kill()
-        process.wait()
-        _until(lambda: _is_removed(group), engine.folder)
+        _kill(process)
+        assert _is_removed(group)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kills the first process of the namespace. It is gone only when all others are."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    for child in children.read_text().split() if process.poll() is None else ():
+        os.kill(int(child), signal.SIGKILL)
+    process.wait(timeout=_START_S)
 
 
 def _is_removed(group: str) -> bool:
-    """Processes of a namespace end a moment after its first one."""
     for top in [_CGROUPS / group, *_CGROUPS.glob(f"*/{group}")]:
         for folder, _, _ in os.walk(top, topdown=False):
             with suppress(OSError):
@@ -100,13 +124,13 @@ def _is_removed(group: str) -> bool:
     return True
 
 
-def _until(holds: "pytest.Callable[[], bool]", folder: Path) -> None:
-    until = time.monotonic() + _START_S
+def _until(holds: Callable[[], bool], folder: Path) -> None:
+    """Each look starts a program, so the loop is not a busy one."""
+    clock = SystemClock()
+    until = clock.monotonic() + _START_S
     while not holds():
-        if time.monotonic() > until:
+        if clock.monotonic() > until:
             pytest.fail((folder / "log").read_text(errors="replace")[-2000:])
-        # The engine's own programs take longer than this to look.
-        os.sched_yield()
 
 
 def _works(command: Sequence[str]) -> bool:

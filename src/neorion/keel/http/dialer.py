@@ -19,6 +19,7 @@ KEEPALIVE = ((_SILENCE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3)
 # The kernel asks only idle connections whether the peer is there. One with bytes on the way is given up after this time
 # without an acknowledgement, as idle ones are; otherwise a stalled stream would stand for a quarter of an hour.
 UNHEARD_MS = 60_000
+_UNIX = "unix://"
 # How long an address may be silent before the next one is tried beside it, as RFC 8305 has it.
 NEXT_ADDRESS_S = 0.25
 
@@ -28,9 +29,15 @@ class DialError(Exception):
 
 
 class Dialer:
-    """Opens connections to one server. Requests are written for it: some proxies want to read the whole address."""
+    """Opens connections to one server. Requests are written for it: some proxies want to read the whole address.
+
+    The address unix:///path/to/socket names a server of this machine, for which there are neither proxies nor TLS.
+    """
 
     def __init__(self, server: str, proxy: str = "", server_name: str = "") -> None:
+        self._socket = server.removeprefix(_UNIX) if server.startswith(_UNIX) else ""
+        if self._socket:
+            server, proxy = "http://localhost", ""
         self._server = _split(server, "server", "https://host:6443")
         self._proxy = _split(proxy, "proxy", "http://host:3128") if proxy else None
         self._name = server_name or self._server.hostname or ""
@@ -45,6 +52,8 @@ class Dialer:
     async def dial(self, tls: ssl.SSLContext | None) -> BoundedStream:
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
+                if self._socket:
+                    return await _unix_link(self._socket)
                 if self._proxy is None:
                     return await _link(self._server, tls if self._secure else None, self._name)
                 return await self._through(self._proxy, tls)
@@ -99,6 +108,12 @@ async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> Bo
         link.close()
         made.close()
         raise
+    return link
+
+
+async def _unix_link(path: str) -> BoundedStream:
+    link = BoundedStream()
+    await asyncio.get_running_loop().create_unix_connection(lambda: link, path)
     return link
 
 

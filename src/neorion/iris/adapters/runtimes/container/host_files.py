@@ -1,11 +1,9 @@
 """Files of the machine that belong to a container: its runner's last words, its log and its shared memory."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from neorion.iris.adapters.runtimes.container.engine import ContainerSpec
 from neorion.iris.adapters.runtimes.container.settings import HostMount
 from neorion.iris.model import AttemptId
 
@@ -21,20 +19,21 @@ class HostFiles:
         self._folder = folder
         self._worker = worker
 
-    def make(self, spec: ContainerSpec) -> tuple[HostMount, ...]:
-        """Returns what the container mounts. Engines grant 64 MiB of shared memory, too little for work on GPUs."""
-        record = self._record(spec.attempt)
+    def make(self, attempt: AttemptId) -> HostMount:
+        """Makes the directory, and returns the file for the runner's end."""
+        record = self._record(attempt)
         record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         record.touch()
         # Written by the user of the image. Other users of the machine cannot enter the directory.
         record.chmod(0o666)
-        mounts = [HostMount(record, _RECORD)]
-        if spec.resources.gpus:
-            shared = self._shared(spec.attempt)
-            shared.mkdir(exist_ok=True)
-            shared.chmod(0o1777)
-            mounts.append(HostMount(shared, PurePosixPath(_SHARED_MEMORY)))
-        return tuple(mounts)
+        return HostMount(record, _RECORD)
+
+    def make_shared_memory(self, attempt: AttemptId) -> HostMount:
+        """Makes shared memory that only the memory of the container limits."""
+        shared = self._shared(attempt)
+        shared.mkdir(exist_ok=True)
+        shared.chmod(0o1777)
+        return HostMount(shared, PurePosixPath(_SHARED_MEMORY))
 
     def folder(self, attempt: AttemptId) -> Path:
         return self._folder / attempt
@@ -49,11 +48,6 @@ class HostFiles:
     def remove(self, attempt: AttemptId) -> None:
         shutil.rmtree(self.folder(attempt), ignore_errors=True)
         shutil.rmtree(self._shared(attempt), ignore_errors=True)
-
-    def attempts(self) -> Iterator[AttemptId]:
-        """Attempts that have files."""
-        if self._folder.exists():
-            yield from (AttemptId(path.name) for path in self._folder.iterdir())
 
     def _record(self, attempt: AttemptId) -> Path:
         return self.folder(attempt) / "end"

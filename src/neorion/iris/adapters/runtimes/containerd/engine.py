@@ -15,7 +15,7 @@ from neorion.iris.adapters.runtimes.container.engine import ContainerState as En
 from neorion.iris.adapters.runtimes.container.host_files import HostFiles
 from neorion.iris.adapters.runtimes.container.image_pull import ImagePull
 from neorion.iris.adapters.runtimes.container.lease import BOOT_ID
-from neorion.iris.adapters.runtimes.container.settings import ATTEMPT_LABEL, EngineSettings
+from neorion.iris.adapters.runtimes.container.settings import ATTEMPT_LABEL, EngineSettings, HostMount
 from neorion.iris.adapters.runtimes.containerd.cri_client import CriClient
 from neorion.iris.adapters.runtimes.containerd.gen.cri_pb import Container, ContainerState, PodSandbox
 from neorion.iris.adapters.runtimes.containerd.gpus import GpuSupport, gpu_access, gpu_support
@@ -75,7 +75,7 @@ class ContainerdEngine:
             await self._client.remove_sandbox(sandbox.id)
         gpus = gpu_access(spec.gpus, self._gpus, os.path.exists)
         await self._image.ensure()
-        mounts = await anyio.to_thread.run_sync(self._files.make, spec)
+        mounts = await anyio.to_thread.run_sync(self._make_files, spec)
         config = sandbox_config(self._settings, spec.attempt, self._files.folder(spec.attempt))
         made = await self._client.run_sandbox(config, gpus.handler)
         try:
@@ -86,6 +86,11 @@ class ContainerdEngine:
                 await self.remove(spec.attempt, Duration(0))
             raise
         self._poll.expect()
+
+    def _make_files(self, spec: ContainerSpec) -> Sequence[HostMount]:
+        """A sandbox has 64 MiB of shared memory, too little for work on GPUs."""
+        mounts = [self._files.make(spec.attempt)]
+        return [*mounts, self._files.make_shared_memory(spec.attempt)] if spec.resources.gpus else mounts
 
     async def remove(self, attempt: AttemptId, grace: Duration) -> None:
         for container in await self._started(attempt):

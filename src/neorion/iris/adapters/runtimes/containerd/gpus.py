@@ -6,12 +6,10 @@ from typing import Final
 
 import msgspec
 
+from neorion.iris.adapters.runtimes.container.gpu_variable import NO_GPUS, VISIBLE_ENV
 from neorion.keel.base import Invalid
 
 NVIDIA_HANDLER: Final = "nvidia"
-# Read by NVIDIA's container runtime. Images of CUDA set it to "all".
-VISIBLE_ENV: Final = "NVIDIA_VISIBLE_DEVICES"
-_NO_GPUS: Final = {VISIBLE_ENV: "void"}
 _CONTROL: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 
 
@@ -37,7 +35,7 @@ class GpuAccess:
     """The settings of one container that bring its GPUs."""
 
     handler: str = ""
-    variables: tuple[tuple[str, str], ...] = tuple(_NO_GPUS.items())
+    variables: tuple[tuple[str, str], ...] = tuple(NO_GPUS.items())
     devices: tuple[str, ...] = ()
     cdi: tuple[str, ...] = ()
 
