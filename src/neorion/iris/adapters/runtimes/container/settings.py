@@ -1,6 +1,7 @@
 """The settings of containers that run on the worker's own machine."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Final, Self
@@ -15,6 +16,23 @@ WORKER_LABEL: Final = "iris-worker"
 ATTEMPT_LABEL: Final = "iris-attempt"
 # The user of an image may write here in any image.
 _RUNNER_FOLDER: Final = "/tmp/iris"  # noqa: S108 -- of a container with one task
+
+
+class EngineName(StrEnum):
+    """The engines that run containers on the worker's own machine."""
+
+    CONTAINERD = "containerd"
+    DOCKER = "docker"
+
+    @property
+    def usual_socket(self) -> Path:
+        return _USUAL_SOCKETS[self]
+
+
+_USUAL_SOCKETS: Final = {
+    EngineName.CONTAINERD: Path("/run/containerd/containerd.sock"),
+    EngineName.DOCKER: Path("/var/run/docker.sock"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +66,7 @@ class EngineSettings:
     """
 
     folder: Path
+    engine: EngineName
     socket: Path
     image: str
     mounts: tuple[HostMount, ...] = ()

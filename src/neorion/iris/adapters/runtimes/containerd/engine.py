@@ -40,7 +40,7 @@ class ContainerdEngine:
     def __init__(self, settings: EngineSettings, client: CriClient, clock: Clock) -> None:
         self._settings = settings
         self._client = client
-        self._files = HostFiles(settings.folder / "containers", settings.worker)
+        self._files = HostFiles(settings.folder / "mounts", settings.worker)
         self._poll = ContainerPoll(self._find, clock)
         self._image = ImagePull(settings.image, client.has_image, client.pull, clock)
         self._gpus = GpuSupport()

@@ -34,7 +34,7 @@ class DockerEngine:
     def __init__(self, settings: EngineSettings, api: DockerApi, clock: Clock) -> None:
         self._settings = settings
         self._api = api
-        self._files = HostFiles(settings.folder / "containers", settings.worker)
+        self._files = HostFiles(settings.folder / "mounts", settings.worker)
         self._poll = ContainerPoll(self._find, clock)
         self._image = ImagePull(settings.image, api.has_image, api.pull, clock)
         # Ends do not change, and cost two calls each.
