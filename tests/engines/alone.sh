@@ -1,24 +1,26 @@
 #!/bin/sh
-# Runs a container engine apart from the machine's own: alone.sh GROUP COMMAND...
+# Runs a container engine apart from the machine's own: alone.sh PARENT NAME COMMAND...
 #
-# Its processes, mounts and control groups lie in namespaces that end with this process, and GROUP names its control groups.
+# Its processes, mounts and control groups lie in namespaces that end with this process. The control groups are PARENT/NAME.
 set -eu
-group=$1
+group=$1/$2
 
 if [ $$ != 1 ]; then
     for controller in /sys/fs/cgroup/*/; do
         [ -e "$controller/cgroup.procs" ] || continue
-        mkdir -p "$controller/$group"
-        # Of the first version of control groups; without processors and memory of its own a group takes nothing in.
-        for file in cpuset.mems cpuset.cpus; do
-            [ ! -e "$controller/$file" ] || cat "$controller/$file" >"$controller/$group/$file"
+        for folder in "$controller/$1" "$controller/$group"; do
+            mkdir -p "$folder"
+            # Of the first version of control groups; without processors and memory of its own a group takes nothing in.
+            for file in cpuset.mems cpuset.cpus; do
+                [ ! -e "$folder/$file" ] || cat "$folder/../$file" >"$folder/$file"
+            done
         done
         echo $$ >"$controller/$group/cgroup.procs"
     done
     exec unshare --cgroup --pid --fork --kill-child --mount --propagation slave /bin/sh "$0" "$@"
 fi
 
-shift
+shift 2
 mount -t proc proc /proc
 for controller in /sys/fs/cgroup/*/; do
     [ ! -e "$controller/$group" ] || mount --bind "$controller/$group" "$controller"

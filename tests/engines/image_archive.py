@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import platform
 import subprocess
 import sys
 import tarfile
@@ -19,6 +20,7 @@ TASK_IMAGE = "docker.io/iris/task:test"
 # Without Python.
 BARE_IMAGE = "docker.io/iris/bare:test"
 PAUSE_IMAGE = "localhost/pause:1"
+_ARCHITECTURES = {"aarch64": "arm64"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Image:
         layer = self._layer()
         config = json.dumps(
             {
-                "architecture": "amd64",
+                "architecture": _ARCHITECTURES.get(platform.machine(), "amd64"),
                 "os": "linux",
                 "config": {"Entrypoint": list(self.entrypoint)},
                 "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},

@@ -89,11 +89,12 @@ def _folder() -> Generator[Path]:
 
 @contextmanager
 def _alone(engine: PrivateEngine, command: Sequence[str]) -> Generator[None]:
-    group = f"iris-{os.getpid()}"
+    # Of the run, so that what a killed run leaves is known by its name (tools/leftovers.py).
+    parent, name = f"iris-{os.getpid()}", engine.folder.name
     with (engine.folder / "log").open("wb") as log:
         path = os.pathsep.join([os.environ["PATH"], *system.EXTRA_PATH])
         process = subprocess.Popen(
-            ["/bin/sh", str(_ALONE), group, *command],
+            ["/bin/sh", str(_ALONE), parent, name, *command],
             stdout=log,
             stderr=log,
             stdin=subprocess.DEVNULL,
@@ -103,7 +104,8 @@ def _alone(engine: PrivateEngine, command: Sequence[str]) -> Generator[None]:
         yield
     finally:
         _kill(process)
-        assert _is_removed(group)
+        assert _is_removed(f"{parent}/{name}")
+        _is_removed(parent)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -115,13 +117,12 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _is_removed(group: str) -> bool:
-    for top in [_CGROUPS / group, *_CGROUPS.glob(f"*/{group}")]:
+    tops = [_CGROUPS / group, *_CGROUPS.glob(f"*/{group}")]
+    for top in tops:
         for folder, _, _ in os.walk(top, topdown=False):
             with suppress(OSError):
                 Path(folder).rmdir()
-        if top.exists():
-            return False
-    return True
+    return not any(top.exists() for top in tops)
 
 
 def _until(holds: Callable[[], bool], folder: Path) -> None:
