@@ -40,9 +40,11 @@ app = App("devservers", help="The processes behind development servers.", env_pr
 
 @app.command("operator")
 @click.option("--config", type=click.Path(path_type=Path), help="The operator's file.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig file; inside a Pod, its own cluster."
+)
 @click.option("--context", default="", help="The context in the kubeconfig.")
-@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def operator(out: Output, config: Path | None, kubeconfig: Path | None, context: str, log: str) -> None:
     """Turn DevServers into pods and volumes until told to stop."""
     setup(LogFormat(log))
@@ -58,7 +60,9 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
 
 
 @app.command("user-controller")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig file; inside a Pod, its own cluster."
+)
 @click.option("--context", default="", help="The context in the kubeconfig.")
 @click.option(
     "--bastion-token",
@@ -66,7 +70,7 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
     metavar="FOLDER",
     help="The folder that the bastion's container mounts as its service account.",
 )
-@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def user_controller(
     out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, log: str
 ) -> None:
@@ -119,9 +123,11 @@ def user_controller(
 )
 @click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")
 @click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig file; inside a Pod, its own cluster."
+)
 @click.option("--context", default="", help="The context in the kubeconfig.")
-@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def bastion(
     out: Output,
     kubeconfig: Path | None,
