@@ -59,7 +59,7 @@ class HostMount:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What all containers of one worker have in common.
+    """The common settings of one worker's containers.
 
     The worker's `folder` names the worker to the engine. The image holds Python with neorion. `machine` is the mark of
     the platform that started the worker, and containers carry it on.

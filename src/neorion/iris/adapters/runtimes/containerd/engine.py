@@ -149,7 +149,7 @@ class ContainerdEngine:
 
 
 def _has_cdi_spec() -> bool:
-    """Whether NVIDIA's toolkit has written what containerd reads."""
+    """Looks for what NVIDIA's toolkit writes and containerd reads."""
     files = (
         path for folder in _CDI_FOLDERS for path in folder.glob("*") if path.suffix in (".yaml", ".json")
     )

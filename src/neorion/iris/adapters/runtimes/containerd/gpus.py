@@ -24,7 +24,7 @@ class _Config(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class GpuSupport:
-    """What a containerd can do about GPUs. `cdi` also means that a CDI specification of NVIDIA exists."""
+    """The ways that one containerd offers. `cdi` also means that a CDI specification of NVIDIA exists."""
 
     handler: bool = False
     cdi: bool = False
