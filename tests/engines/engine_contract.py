@@ -1,5 +1,6 @@
 """The promises of a runtime whose tasks run in containers of this machine. An engine joins by its name and its socket."""
 
+import os
 import pickle
 import signal
 import sys
@@ -16,13 +17,14 @@ from neorion.iris.adapters.runtimes.container.runner_server import RunnerAddress
 from neorion.iris.adapters.runtimes.container.runtime import ContainerRuntime
 from neorion.iris.adapters.runtimes.container.settings import EngineName, EngineSettings, HostMount
 from neorion.iris.adapters.runtimes.machine_engines import MachineEngine, open_engine, remove_containers
+from neorion.iris.adapters.runtimes.process import result_file
 from neorion.iris.model import Resources
 from neorion.iris.ports import AttemptSpec, ExitKind, Phase, Runtime
 from neorion.iris.testing.runtime_waits import ended, said
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from tests.contracts.runtime import IN_PROCESSES, LONG, Rig, RuntimeContract, log_of
-from tests.engines.image_archive import BARE_IMAGE, PLACES, ROOT, TASK_IMAGE
+from tests.engines.image_archive import BARE_IMAGE, PLACES, ROOT, TASK_IMAGE, USER_IMAGE
 from tests.engines.private_engine import PrivateEngine
 
 MOUNTS = tuple(HostMount(Path(path), PurePosixPath(path), read_only=True) for path in PLACES)
@@ -158,6 +160,15 @@ class EngineContract(RuntimeContract):
         await remove_containers(rig.root, SystemClock())
         async with aclosing(engine.changes()) as changes:
             assert await anext(changes) == []
+
+    async def test_an_image_may_have_a_user_without_rights(self, rig: EngineRig):
+        order = rig.call(lambda: (os.getuid(), os.getgid()))
+        async with opened(replace(rig.settings, image=USER_IMAGE)) as runtime:
+            await runtime.renew(LONG)
+            await runtime.start(order)
+            end = await ended(runtime, order.attempt)
+        assert end.result is not None
+        assert result_file.load(end.result) == (65534, 65534)
 
     async def test_an_image_without_python_is_named(self, rig: EngineRig):
         order = rig.command(rig.words.exits(0))

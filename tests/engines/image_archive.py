@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 # The Python of this test with its libraries, in place of an image that takes minutes to build.
 PLACES = ("/usr/lib", "/lib", "/lib64", str(ROOT), sys.base_prefix)
 TASK_IMAGE = "docker.io/iris/task:test"
+# The same for a user without rights.
+USER_IMAGE = "docker.io/iris/user:test"
 # Without Python.
 BARE_IMAGE = "docker.io/iris/bare:test"
 PAUSE_IMAGE = "localhost/pause:1"
@@ -25,13 +27,14 @@ _ARCHITECTURES = {"aarch64": "arm64"}
 
 @dataclass(frozen=True)
 class Image:
-    """Programs of this machine, scripts, links, and the command that the image runs."""
+    """Programs of this machine, scripts, links, the command that the image runs, and its user."""
 
     name: str
     programs: Sequence[str] = ()
     scripts: dict[str, str] = field(default_factory=dict[str, str])
     links: dict[str, str] = field(default_factory=dict[str, str])
     entrypoint: Sequence[str] = ()
+    user: str = ""
 
     def archive(self) -> bytes:
         layer = self._layer()
@@ -39,7 +42,7 @@ class Image:
             {
                 "architecture": _ARCHITECTURES.get(platform.machine(), "amd64"),
                 "os": "linux",
-                "config": {"Entrypoint": list(self.entrypoint)},
+                "config": {"Entrypoint": list(self.entrypoint), "User": self.user},
                 "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
             }
         ).encode()
@@ -86,9 +89,11 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes, mode: int = 0o644) -> Non
 def images() -> tuple[Image, ...]:
     names = subprocess.run([_found("busybox"), "--list"], capture_output=True, check=True, text=True).stdout
     shell = {name: "busybox" for name in names.split() if name != "busybox"}
+    # A link would hide from Python which environment it belongs to.
+    python = {"python": f'#!/bin/sh\nexec {sys.executable} "$@"\n'}
     return (
-        # A link would hide from Python which environment it belongs to.
-        Image(TASK_IMAGE, ("busybox",), {"python": f'#!/bin/sh\nexec {sys.executable} "$@"\n'}, shell),
+        Image(TASK_IMAGE, ("busybox",), python, shell),
+        Image(USER_IMAGE, ("busybox",), python, shell, user="65534:65534"),
         Image(BARE_IMAGE, ("busybox",), links=shell),
         Image(PAUSE_IMAGE, ("catatonit",), entrypoint=("/bin/catatonit", "-P")),
     )
