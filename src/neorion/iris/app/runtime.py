@@ -96,9 +96,8 @@ async def open_runtime(
     choice: RuntimeChoice, folder: Path, clock: Clock, rng: Rng
 ) -> AsyncGenerator[Runtime]:
     if choice.name is RuntimeName.KUBERNETES and choice.task_pods is not None:
-        # Not on machines that run tasks themselves.
-        from neorion.iris.adapters.runtimes.kubernetes import PodEngine  # noqa: PLC0415
-        from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415
+        from neorion.iris.adapters.runtimes.kubernetes import PodEngine  # noqa: PLC0415 -- only in a cluster
+        from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- as above
 
         address = RunnerAddress("0.0.0.0", choice.host)  # noqa: S104 -- runners show tokens
         async with connect(find_cluster(None), "iris", clock, rng) as api:

@@ -69,9 +69,11 @@ async def remove_containers(worker: Path, clock: Clock) -> None:
 @asynccontextmanager
 async def _containerd(settings: EngineSettings, clock: Clock) -> AsyncGenerator[MachineEngine]:
     require_extra("containerd")
-    # Heavy, and an extra.
-    from neorion.iris.adapters.runtimes.containerd import ContainerdEngine, CriClient  # noqa: PLC0415
-    from neorion.keel.rpc.grpc_socket import GrpcSocket  # noqa: PLC0415
+    from neorion.iris.adapters.runtimes.containerd import (  # noqa: PLC0415 -- gRPC is heavy, and an extra
+        ContainerdEngine,
+        CriClient,
+    )
+    from neorion.keel.rpc.grpc_socket import GrpcSocket  # noqa: PLC0415 -- as above
 
     async with GrpcSocket(settings.socket) as channel:
         engine = ContainerdEngine(settings, CriClient(channel, settings.socket), clock)

@@ -180,10 +180,10 @@ def _refusal(status: int, answer: bytes) -> Error:
     sentence = f"Docker refuses: {message}"
     match status:
         case 401 | 403:
-            return Denied("runtime.docker", sentence)
+            return Denied("runtime.docker_denied", sentence)
         case 404:
-            return NotFound("runtime.docker", sentence)
+            return NotFound("runtime.docker_not_found", sentence)
         case 409:
-            return Conflict("runtime.docker", sentence)
+            return Conflict("runtime.docker_conflict", sentence)
         case _:
             return Terminal("runtime.docker", sentence)
