@@ -71,6 +71,7 @@ class ContainerdEngine:
         sandbox = await self._sandbox(spec.attempt)
         if sandbox is not None:
             if await self._started(spec.attempt):
+                self._poll.expect()
                 return
             await self._client.remove_sandbox(sandbox.id)
         gpus = gpu_access(spec.gpus, self._gpus, os.path.exists)

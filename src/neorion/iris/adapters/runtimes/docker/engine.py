@@ -61,6 +61,7 @@ class DockerEngine:
             await self._api.create(name, container_body(self._settings, spec, record))
         except Conflict:
             if (await self._api.inspect(name)).status != _CREATED:
+                self._poll.expect()
                 return
         try:
             await self._api.start(name)
