@@ -67,17 +67,22 @@ async def test_without_containers_nothing_is_asked_until_one_is_made():
     engine, clock = Engine([], [A]), ManualClock()
     poll = ContainerPoll(engine.find, clock)
     found: list[Sequence[ContainerStatus]] = []
+    read_both = anyio.Event()
 
     async def read(changes: AsyncGenerator[Sequence[ContainerStatus], None]) -> None:
-        found.extend([await anext(changes), await anext(changes)])
-        group.cancel_scope.cancel()
+        found.append(await anext(changes))
+        found.append(await anext(changes))
+        read_both.set()
 
     async with aclosing(poll.changes()) as changes, anyio.create_task_group() as group:
         group.start_soon(read, changes)
         group.start_soon(_tick, clock)
         await _turns(100)
-        assert (engine.questions, found) == (1, [])
+        assert (engine.questions, found) == (1, [[]])
         poll.expect()
+        with anyio.fail_after(10):
+            await read_both.wait()
+        group.cancel_scope.cancel()
     assert found == [[], [A]]
 
 
