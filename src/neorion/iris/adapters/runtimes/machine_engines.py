@@ -19,7 +19,8 @@ log = logger(__name__)
 
 _FOLDER: Final = "containers"
 _RECORD: Final = "engine.json"
-_REMOVAL_MOST: Final = Duration.of(minutes=1)
+_REMOVAL_MOST: Final = Duration.of(seconds=20)
+_AGAIN: Final = Duration.of(ms=200)
 
 
 class MachineEngine(ContainerEngine, Protocol):
@@ -58,12 +59,20 @@ async def remove_containers(worker: Path, clock: Clock) -> None:
     except (FileNotFoundError, msgspec.DecodeError):
         return
     settings = EngineSettings(folder, record.engine, Path(record.socket), image="")
+    error: Error | None = None
     with anyio.move_on_after(_REMOVAL_MOST.seconds):
-        try:
-            async with open_engine(settings, clock) as engine:
-                await engine.remove_all()
-        except Error as error:
-            log.failure("containers are left behind", error, socket=record.socket)
+        while True:
+            try:
+                async with open_engine(settings, clock) as engine:
+                    await engine.remove_all()
+            except Error as failed:
+                # A request of the worker may still be under way, such as the start of a container.
+                error = failed
+                await clock.sleep(_AGAIN)
+            else:
+                return
+    if error is not None:
+        log.failure("containers are left behind", error, socket=record.socket)
 
 
 @asynccontextmanager
