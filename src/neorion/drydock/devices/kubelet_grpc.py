@@ -1,4 +1,4 @@
-"""gRPC with a kubelet: the one place that touches the library, which has no types."""
+"""gRPC with a kubelet: the only module that uses the library, which has no types."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUntypedBaseClass=false
@@ -31,17 +31,17 @@ class _Message(Protocol):
 
 
 class Offer(Protocol):
-    """What a kubelet asks of a plugin."""
+    """The methods that a kubelet calls on a plugin."""
 
     def devices(self) -> AsyncIterator[ListAndWatchResponse]:
-        """All devices at once, and again whenever one changes."""
+        """Yields all devices at once, and again after each change."""
         ...
 
     def allocate(self, request: AllocateRequest) -> AllocateResponse: ...
 
 
 async def serve(offer: Offer, socket: Path) -> grpc.aio.Server:
-    """Listens where the kubelet will look. The caller stops it."""
+    """Listens on the socket that the kubelet will connect to. The caller stops it."""
 
     async def options(_: Empty, __: object) -> DevicePluginOptions:
         return DevicePluginOptions()
@@ -67,7 +67,7 @@ async def serve(offer: Offer, socket: Path) -> grpc.aio.Server:
 
 
 async def register(kubelet: Path, request: RegisterRequest) -> None:
-    """Tells the kubelet where to look."""
+    """Registers the plugin\'s socket with the kubelet."""
     async with GrpcSocket(kubelet) as channel:
         try:
             await channel.call(_REGISTER, request, Empty, _ANSWER_MOST)
