@@ -21,7 +21,7 @@ from neorion.iris.adapters.runtimes.machine_engines import MachineEngine, open_e
 from neorion.iris.adapters.runtimes.process import result_file
 from neorion.iris.model import Resources
 from neorion.iris.ports import AttemptSpec, ExitKind, Phase, Runtime
-from neorion.iris.testing.runtime_waits import ended, said
+from neorion.iris.testing.runtime_waits import ended, logged
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
 from tests.contracts.runtime import IN_PROCESSES, LONG, Rig, RuntimeContract, log_of
@@ -66,7 +66,7 @@ def live(path: str) -> None:
         async with opened(settings) as runtime:
             await runtime.renew(LONG)
             await runtime.start(order)
-            await said(runtime, order.attempt, "ready")
+            await logged(runtime, order.attempt, "ready")
             print("ready", flush=True)  # noqa: T201 -- the test waits for it
             await anyio.sleep_forever()
 
@@ -119,7 +119,7 @@ class EngineContract(RuntimeContract):
     ):
         order = rig.command(rig.words.waits)
         await runtime.start(order)
-        await said(runtime, order.attempt, "ready")
+        await logged(runtime, order.attempt, "ready")
         await engine.remove(order.attempt, Duration(0))
         assert (await ended(runtime, order.attempt)).kind is ExitKind.LOST
 
@@ -159,7 +159,7 @@ class EngineContract(RuntimeContract):
         async with rig.life() as runtime:
             await runtime.renew(LONG)
             await runtime.start(order)
-            await said(runtime, order.attempt, "ready")
+            await logged(runtime, order.attempt, "ready")
         await remove_containers(rig.root, SystemClock())
         async with aclosing(engine.changes()) as changes:
             assert await anext(changes) == []

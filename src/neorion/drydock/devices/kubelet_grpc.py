@@ -67,7 +67,7 @@ async def serve(offer: Offer, socket: Path) -> grpc.aio.Server:
 
 
 async def register(kubelet: Path, request: RegisterRequest) -> None:
-    """Registers the plugin\'s socket with the kubelet."""
+    """Registers the plugin's socket with the kubelet."""
     async with GrpcSocket(kubelet) as channel:
         try:
             await channel.call(_REGISTER, request, Empty, _ANSWER_MOST)

@@ -151,7 +151,7 @@ class CgroupManager:
             yield f"{self.memory}/{name}/memory.limit_in_bytes", str(limits.memory)
             yield from _if_supported(f"{self.memory}/{name}/memory.memsw.limit_in_bytes", str(limits.memory))
         if cores:
-            yield f"{self.cpu}/{name}/cpu.shares", str(cpu_shares(asked.cpu_milli))
+            yield f"{self.cpu}/{name}/cpu.shares", str(cpu_shares(limits.cpu_milli))
 
 
 class CgroupCache:
