@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from neorion.iris.adapters.cluster_file import ClusterFile, check_served, kubernetes_settings
+from neorion.iris.adapters.cluster_file import (
+    ClusterFile,
+    check_served,
+    container_flags,
+    kubernetes_settings,
+)
+from neorion.iris.adapters.runtimes.container.settings import HostMount
 from neorion.iris.app.cluster import local_file
 from neorion.keel.base import Invalid
 from neorion.keel.config import load, loads
@@ -30,8 +36,20 @@ def test_the_local_cluster_asks_for_nothing_that_is_not_served():
     [
         ("platform.label_prefix", "platform: { local: {}, label_prefix: mine }"),
         (
-            "defaults.bootstrap.runtime",
-            "platform: { local: {} }\ndefaults: { bootstrap: { runtime: containerd } }",
+            "defaults.bootstrap.runtime: kubernetes needs worker Pods",
+            "platform: { local: {} }\ndefaults: { bootstrap: { runtime: kubernetes } }",
+        ),
+        (
+            "defaults.bootstrap.runtime: docker needs defaults.bootstrap.task_image",
+            "platform: { local: {} }\ndefaults: { bootstrap: { runtime: docker } }",
+        ),
+        (
+            "defaults.bootstrap.task_mounts is for runtime: containerd and runtime: docker",
+            'platform: { local: {} }\ndefaults: { bootstrap: { task_mounts: ["/a:/b"] } }',
+        ),
+        (
+            "defaults.bootstrap.runtime_socket is for",
+            "platform: { local: {} }\ndefaults: { bootstrap: { runtime_socket: /x } }",
         ),
         (
             "defaults.bootstrap.cache_dir",
@@ -59,6 +77,29 @@ retention: { jobs: 1h }
     check_served(loads(f"{text}{GROUP}", ClusterFile, {}))
 
 
+@pytest.mark.parametrize("runtime", ["containerd", "docker"])
+def test_workers_of_this_machine_are_told_how_containers_are_made(runtime: str):
+    chosen = f"runtime: {runtime}, task_image: task:1, task_mounts: ['/a:/b:ro'], runtime_socket: /engine"
+    text = f"platform: {{ local: {{}} }}\ndefaults: {{ bootstrap: {{ {chosen} }} }}"
+    file = loads(f"{text}{GROUP}", ClusterFile, {})
+    check_served(file)
+    assert container_flags(file, "g") == (
+        f"--runtime={runtime}",
+        "--task-image=task:1",
+        "--task-mount=/a:/b:ro",
+        "--runtime-socket=/engine",
+    )
+
+
+@pytest.mark.parametrize("mount", ["/a", "a:/b", "/a:b", "/a:/b:rx"])
+def test_a_mount_names_two_absolute_paths(mount: str):
+    text = f"platform: {{ local: {{}} }}\ndefaults: {{ bootstrap: {{ task_mounts: ['{mount}'] }} }}"
+    with pytest.raises(Invalid, match="task_mounts"):
+        loads(f"{text}{GROUP}", ClusterFile, {})
+    with pytest.raises(Invalid, match="is not a valid mount"):
+        HostMount.parse(mount)
+
+
 @pytest.mark.parametrize("name", ["coreweave", "coreweave-test", "kubernetes"])
 def test_files_for_worker_pods_are_served(name: str):
     check_served(load(FILES / f"{name}.yaml", ClusterFile, {}))
@@ -67,7 +108,9 @@ def test_files_for_worker_pods_are_served(name: str):
 @pytest.mark.parametrize(
     ("before", "after", "key"),
     [
-        ("worker_port: 10001", "runtime: containerd", "runtime: containerd is not supported"),
+        ("worker_port: 10001", "runtime: containerd", "runtime: containerd cannot run in worker Pods"),
+        ("worker_port: 10001", "runtime: docker", "runtime: docker cannot run in worker Pods"),
+        ("worker_port: 10001", 'task_mounts: ["/a:/b"]', "task_mounts is not supported"),
         ("worker_port: 10001", "task_image: task:1", "task_image without runtime: kubernetes"),
         (
             "max_slices: 10",

@@ -19,12 +19,11 @@ from neorion.drydock.devices.gen.deviceplugin_pb import (
     RegisterRequest,
 )
 from neorion.keel.base import Duration, Retry
+from neorion.keel.rpc.grpc_socket import GrpcError, GrpcSocket
 
 _PLUGIN: Final = "v1beta1.DevicePlugin"
-_REGISTER: Final = "/v1beta1.Registration/Register"
+_REGISTER: Final = "v1beta1.Registration/Register"
 _ANSWER_MOST: Final = Duration.of(seconds=5)
-# A socket file has no host, but kubelets require an authority that is a valid host name.
-_CLIENT: Final = [("grpc.default_authority", "localhost")]
 
 
 class _Message(Protocol):
@@ -69,13 +68,12 @@ async def serve(offer: Offer, socket: Path) -> grpc.aio.Server:
 
 async def register(kubelet: Path, request: RegisterRequest) -> None:
     """Registers the plugin's socket with the kubelet."""
-    async with grpc.aio.insecure_channel(f"unix:{kubelet}", options=_CLIENT) as channel:
-        call = channel.unary_unary(_REGISTER, _bytes, Empty.from_binary)
+    async with GrpcSocket(kubelet) as channel:
         try:
-            await call(request, timeout=_ANSWER_MOST.seconds)
-        except grpc.aio.AioRpcError as error:
+            await channel.call(_REGISTER, request, Empty, _ANSWER_MOST)
+        except GrpcError as error:
             raise Retry(
-                "devices.kubelet_away", f"The kubelet does not take the registration: {error.details()}."
+                "devices.kubelet_away", f"The kubelet does not take the registration: {error.details}."
             ) from error
 
 

@@ -4,7 +4,7 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 import click
 
@@ -12,7 +12,7 @@ from neorion.iris.adapters.cluster_file import ClusterFile, RuntimeName, kuberne
 from neorion.iris.adapters.cluster_file.sections import LocalController
 from neorion.iris.adapters.runtimes.process.syscalls import set_pdeathsig
 from neorion.iris.app.cluster import ServeOptions, local_file, run_cluster
-from neorion.iris.app.runtime import RuntimeChoice, task_pods
+from neorion.iris.app.runtime import ContainerOptions, RuntimeChoice, task_containers, task_pods
 from neorion.iris.app.worker import REPORT_S, WorkerSetup, run_worker
 from neorion.iris.model import Resources
 from neorion.iris.worker import Identity
@@ -94,6 +94,15 @@ def controller_serve(out: Output, **options: Unpack[_ControllerOptions]) -> None
     help="Runtime of tasks.",
     type=click.Choice([runtime.value for runtime in RuntimeName]),
 )
+@click.option("--task-image", default="", help="Image of tasks; for containerd and docker.")
+@click.option(
+    "--task-mount", "task_mounts", multiple=True, help="Folder that containers see: SOURCE:TARGET[:ro]."
+)
+@click.option(
+    "--runtime-socket",
+    type=click.Path(path_type=Path),
+    help="Socket of containerd or Docker, where it is not the usual one.",
+)
 @click.option("--task-pods", default="", help="Settings of the attempts' Pods as JSON; for kubernetes.")
 @click.option("--controller", "address", default="", help="Where the controller answers.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the worker keeps its files.")
@@ -122,8 +131,12 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
         set_pdeathsig(os.getppid())
     setup(LogFormat(options["log"]), own_file=options["log_file"])
     host = options["host"] or os.environ.get("IRIS_VM_ADDRESS") or socket.gethostname()
+    folder = options["folder"] or Path("/var/cache/iris")
     runtime = RuntimeChoice(
-        RuntimeName(options["runtime"]), host, task_pods(options["task_pods"], os.environ)
+        RuntimeName(options["runtime"]),
+        host,
+        task_pods(options["task_pods"], os.environ),
+        task_containers(cast("ContainerOptions", options), folder, os.environ),
     )
     runtime.check()
     address = options["address"] or os.environ.get("IRIS_CONTROLLER_ADDRESS", "")
@@ -153,7 +166,6 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
         ),
         attributes=dict(text.partition("=")[::2] for text in options["attributes"]),
     )
-    folder = options["folder"] or Path("/var/cache/iris")
     grace = Duration.of(seconds=options["stop_grace"])
     out.say(f"worker of {address}")
 

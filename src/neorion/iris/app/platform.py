@@ -1,15 +1,16 @@
 """The platform that a cluster file asks for, opened for as long as a controller runs."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, kubernetes_settings
+from neorion.iris.adapters.cluster_file import ClusterFile, behaviours, container_flags, kubernetes_settings
 from neorion.iris.adapters.cluster_file.sections import LocalPlatformModel as LocalSection
 from neorion.iris.adapters.platforms.kubernetes import KubernetesPlatform, check_cluster
-from neorion.iris.adapters.platforms.local import Launch, LocalPlatform, LocalSettings
+from neorion.iris.adapters.platforms.local import Launch, LocalMachine, LocalPlatform, LocalSettings
+from neorion.iris.adapters.runtimes.machine_engines import remove_containers
 from neorion.iris.ports import Platform
 from neorion.keel.clock import Clock, Rng
 
@@ -46,7 +47,14 @@ async def open_platform(
         behaviours(file),
         section.stop_grace,
     )
-    async with LocalPlatform(settings, place.launch, clock) as platform:
+
+    async def cleanup(machine: LocalMachine) -> None:
+        await remove_containers(machine.folder, clock)
+
+    def launch(machine: LocalMachine) -> Sequence[str]:
+        return [*place.launch(machine), *container_flags(file, machine.group)]
+
+    async with LocalPlatform(settings, launch, clock, cleanup) as platform:
         yield platform
 
 

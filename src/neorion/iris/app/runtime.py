@@ -1,33 +1,39 @@
 """The runtime that a worker's command line asks for, opened for as long as the worker runs."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import msgspec
 from msgspec.structs import replace
 
 from neorion.iris.adapters.cluster_file import RuntimeName
+from neorion.iris.adapters.runtimes.container.runner_server import RunnerAddress
+from neorion.iris.adapters.runtimes.container.runtime import ContainerRuntime
+from neorion.iris.adapters.runtimes.container.settings import EngineName, EngineSettings, HostMount
 from neorion.iris.adapters.runtimes.kubernetes.settings import (
     POD_NAME_ENV,
     POD_UID_ENV,
     PodOwner,
     PodSettings,
 )
+from neorion.iris.adapters.runtimes.machine_engines import containers_folder, open_engine
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
-from neorion.iris.ports import Runtime
+from neorion.iris.ports import MACHINE_ENV, Runtime
 from neorion.keel.base import Invalid
 from neorion.keel.clock import Clock, Rng
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeChoice:
-    """What the command line says of the runtime. `host` is where runners in containers reach this worker."""
+    """What the command line says of the runtime. `host` is where runners in Pods reach this worker."""
 
     name: RuntimeName
     host: str
     task_pods: PodSettings | None = None
+    containers: EngineSettings | None = None
 
     def check(self) -> None:
         """Refuses a choice that lacks something, before anything is begun."""
@@ -37,12 +43,36 @@ class RuntimeChoice:
                 "The runtime kubernetes needs to know how Pods are made.",
                 hint="Give --task-pods, or let a scale group with runtime: kubernetes start the worker.",
             )
-        if self.name not in (RuntimeName.PROCESS, RuntimeName.KUBERNETES):
+        if self.containers is not None and not self.containers.image:
             raise Invalid(
-                "iris.unserved",
-                f"The runtime {self.name} is not supported yet.",
-                hint="Use --runtime process or --runtime kubernetes.",
+                "iris.no_task_image",
+                f"The runtime {self.name} needs an image for tasks.",
+                hint="Give --task-image.",
             )
+
+
+class ContainerOptions(TypedDict):
+    """The options of a worker that say how its containers are made."""
+
+    runtime: str
+    runtime_socket: Path | None
+    task_image: str
+    task_mounts: Sequence[str]
+
+
+def task_containers(options: ContainerOptions, folder: Path, env: Mapping[str, str]) -> EngineSettings | None:
+    """The settings of containers on this machine; None where tasks are not in any."""
+    if options["runtime"] not in set(EngineName):
+        return None
+    engine = EngineName(options["runtime"])
+    return EngineSettings(
+        containers_folder(folder.absolute()),
+        engine,
+        options["runtime_socket"] or engine.usual_socket,
+        options["task_image"],
+        tuple(HostMount.parse(text) for text in options["task_mounts"]),
+        env.get(MACHINE_ENV, ""),
+    )
 
 
 def task_pods(text: str, env: Mapping[str, str]) -> PodSettings | None:
@@ -66,17 +96,21 @@ async def open_runtime(
     choice: RuntimeChoice, folder: Path, clock: Clock, rng: Rng
 ) -> AsyncGenerator[Runtime]:
     if choice.name is RuntimeName.KUBERNETES and choice.task_pods is not None:
-        # Not on machines that run tasks themselves.
-        from neorion.iris.adapters.runtimes.container.runner_server import RunnerAddress  # noqa: PLC0415 -- see above
-        from neorion.iris.adapters.runtimes.container.runtime import ContainerRuntime  # noqa: PLC0415 -- see above
-        from neorion.iris.adapters.runtimes.kubernetes import PodEngine  # noqa: PLC0415 -- see above
-        from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- see above
+        from neorion.iris.adapters.runtimes.kubernetes import PodEngine  # noqa: PLC0415 -- only in a cluster
+        from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- as above
 
         address = RunnerAddress("0.0.0.0", choice.host)  # noqa: S104 -- runners show tokens
         async with connect(find_cluster(None), "iris", clock, rng) as api:
             engine = PodEngine(choice.task_pods, api, clock, rng)
-            async with ContainerRuntime(folder / "containers", engine, address, clock, rng) as containers:
-                yield containers
+            async with ContainerRuntime(containers_folder(folder), engine, address, clock, rng) as pods:
+                yield pods
+        return
+    if choice.containers is not None:
+        async with (
+            open_engine(choice.containers, clock) as engine,
+            ContainerRuntime(choice.containers.folder, engine, RunnerAddress(), clock, rng) as containers,
+        ):
+            yield containers
         return
     async with ProcessRuntime(folder / "runtime", clock) as processes:
         yield processes

@@ -17,7 +17,13 @@ from typing import Final
 
 import anyio
 
-from neorion.iris.adapters.platforms.local import LocalPlatform, LocalSettings, worker_command
+from neorion.iris.adapters.platforms.local import (
+    LocalMachine,
+    LocalPlatform,
+    LocalSettings,
+    worker_command,
+)
+from neorion.iris.adapters.runtimes.machine_engines import remove_containers
 from neorion.keel.base import Deadline, Duration, Terminal
 from neorion.keel.cli.kit import Column, Table
 from neorion.keel.clock import Clock
@@ -188,7 +194,11 @@ async def stop(folder: Path, clock: Clock) -> LocalCluster | None:
 async def _end_slices(folder: Path, clock: Clock) -> None:
     if (folder / "slices").exists():
         settings = LocalSettings(folder / "slices", "", {})
-        async with LocalPlatform(settings, worker_command, clock) as platform:
+
+        async def cleanup(machine: LocalMachine) -> None:
+            await remove_containers(machine.folder, clock)
+
+        async with LocalPlatform(settings, worker_command, clock, cleanup) as platform:
             await platform.shutdown()
 
 

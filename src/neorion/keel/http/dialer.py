@@ -19,6 +19,7 @@ KEEPALIVE = ((_SILENCE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3)
 # The kernel probes only idle connections. One with unacknowledged bytes is closed after this time too; otherwise a
 # stalled stream would stay open for a quarter of an hour.
 UNHEARD_MS = 60_000
+_UNIX = "unix://"
 # The delay before the next address is tried in parallel (RFC 8305).
 NEXT_ADDRESS_S = 0.25
 
@@ -28,9 +29,15 @@ class DialError(Exception):
 
 
 class Dialer:
-    """Opens connections to one server. `prefix` and `headers` adapt its requests for a proxy."""
+    """Opens connections to one server. `prefix` and `headers` adapt its requests for a proxy.
+
+    The address unix:///path/to/socket names a server of this machine, for which there are neither proxies nor TLS.
+    """
 
     def __init__(self, server: str, proxy: str = "", server_name: str = "") -> None:
+        self._socket = server.removeprefix(_UNIX) if server.startswith(_UNIX) else ""
+        if self._socket:
+            server, proxy = "http://localhost", ""
         self._server = _split(server, "server", "https://host:6443")
         self._proxy = _split(proxy, "proxy", "http://host:3128") if proxy else None
         self._name = server_name or self._server.hostname or ""
@@ -45,6 +52,8 @@ class Dialer:
     async def dial(self, tls: ssl.SSLContext | None) -> BoundedStream:
         try:
             async with asyncio.timeout(CONNECT_S_MAX):
+                if self._socket:
+                    return await _unix_link(self._socket)
                 if self._proxy is None:
                     return await _link(self._server, tls if self._secure else None, self._name)
                 return await self._through(self._proxy, tls)
@@ -100,6 +109,12 @@ async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> Bo
         link.close()
         made.close()
         raise
+    return link
+
+
+async def _unix_link(path: str) -> BoundedStream:
+    link = BoundedStream()
+    await asyncio.get_running_loop().create_unix_connection(lambda: link, path)
     return link
 
 

@@ -88,7 +88,7 @@ def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     for error in group.exceptions:
         match error:
             case BaseExceptionGroup():
-                found += _leaves(cast("BaseExceptionGroup[BaseException]", error))
+                found += _leaves(error)
             case _:
                 found.append(error)
     return found

@@ -6,6 +6,7 @@ Reads and checks, and starts nothing: who opens stores, ports and platforms take
 from neorion.iris.adapters.cluster_file.convert import (
     behaviours,
     caps,
+    container_flags,
     kubernetes_settings,
     runtime,
     scale_groups,
@@ -20,6 +21,7 @@ __all__ = [
     "behaviours",
     "caps",
     "check_served",
+    "container_flags",
     "kubernetes_settings",
     "runtime",
     "scale_groups",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from neorion.iris.adapters.cluster_file.file import ClusterFile
 from neorion.iris.adapters.cluster_file.scale_groups import Accelerator, ScaleGroupConfig
-from neorion.iris.adapters.cluster_file.sections import NodePools, RuntimeName, UserLimit
+from neorion.iris.adapters.cluster_file.sections import ON_MACHINE, NodePools, RuntimeName, UserLimit
 from neorion.iris.adapters.platforms.fault_injection import FaultProfile
 from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, KubernetesSettings, PoolTemplate
 from neorion.iris.model import Quota, Resources, UserQuotas
@@ -59,6 +59,16 @@ def caps(file: ClusterFile) -> UserQuotas:
 
 def runtime(file: ClusterFile, group: ScaleGroupConfig) -> RuntimeName:
     return group.runtime or file.defaults.bootstrap.runtime or RuntimeName.PROCESS
+
+
+def container_flags(file: ClusterFile, group: str) -> tuple[str, ...]:
+    """The options of a worker of this machine that runs its tasks in containers; none for processes."""
+    chosen, bootstrap = runtime(file, file.scale_groups[group]), file.defaults.bootstrap
+    if chosen not in ON_MACHINE:
+        return ()
+    flags = [f"--runtime={chosen}", f"--task-image={bootstrap.task_image}"]
+    flags += [f"--task-mount={mount}" for mount in bootstrap.task_mounts]
+    return (*flags, *([f"--runtime-socket={bootstrap.runtime_socket}"] if bootstrap.runtime_socket else []))
 
 
 def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:

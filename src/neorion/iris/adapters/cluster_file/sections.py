@@ -14,6 +14,7 @@ ARMS = ("coreweave", "kubernetes", "local")
 WORKER_TIMEOUT_MIN = Duration.of(seconds=2)
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+MountText = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:r[ow])?$")]
 # One segment of a job's name: users own the jobs below theirs.
 User = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
 
@@ -23,7 +24,12 @@ class RuntimeName(StrEnum):
 
     PROCESS = "process"
     CONTAINERD = "containerd"
+    DOCKER = "docker"
     KUBERNETES = "kubernetes"
+
+
+# Runtimes with containers of the worker's own machine.
+ON_MACHINE = (RuntimeName.CONTAINERD, RuntimeName.DOCKER)
 
 
 class NodePools(StrEnum):
@@ -200,7 +206,7 @@ class Bootstrap(Model):
     worker_port: int = Field(default=10001, ge=1, le=65535, description="The worker's own port.")
     runtime: RuntimeName | None = Field(
         default=None,
-        description="How tasks start: `process`, `containerd` or `kubernetes`. Without it `process`.",
+        description="How tasks start: `process`, `containerd`, `docker` or `kubernetes`. Without it `process`.",
     )
     cache_dir: str = Field(
         default="", description="Where workers keep blobs; without it below their own folder."
@@ -208,7 +214,16 @@ class Bootstrap(Model):
     env_vars: dict[Variable, str] = Field(default_factory=dict, description="Variables of every worker.")
     task_image: str = Field(
         default="",
-        description="The image of tasks that are Pods; it holds neorion. Without it the worker's image.",
+        description="The image of tasks in containers; it holds neorion. For Pods it is the worker's by default.",
+    )
+    task_mounts: list[MountText] = Field(
+        default_factory=list,
+        description="Folders of the machine that tasks in containers see, as in `/mnt/data:/data:ro`.",
+    )
+    runtime_socket: str = Field(
+        default="",
+        pattern="^(/.*)?$",
+        description="The socket of containerd or Docker; without it the usual one.",
     )
 
 

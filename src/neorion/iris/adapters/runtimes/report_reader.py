@@ -1,4 +1,4 @@
-"""What one reader of `changes` has not yet read."""
+"""The reports that one reader of `changes` has not read yet."""
 
 import anyio
 

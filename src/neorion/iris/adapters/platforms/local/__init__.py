@@ -3,7 +3,7 @@
 Knows processes and nothing of tasks: what a worker runs is the worker's, and ends with it.
 """
 
-from neorion.iris.adapters.platforms.local.machine import Launch, LocalMachine, worker_command
+from neorion.iris.adapters.platforms.local.machine import Cleanup, Launch, LocalMachine, worker_command
 from neorion.iris.adapters.platforms.local.platform import LocalPlatform, LocalSettings
 
-__all__ = ["Launch", "LocalMachine", "LocalPlatform", "LocalSettings", "worker_command"]
+__all__ = ["Cleanup", "Launch", "LocalMachine", "LocalPlatform", "LocalSettings", "worker_command"]

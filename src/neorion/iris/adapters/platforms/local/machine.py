@@ -1,7 +1,7 @@
 """A pretended machine, and the command that starts its worker."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,8 @@ class LocalMachine:
 
 # The program of a machine. Its standard input is the token and then the end; without a token it must end by itself.
 Launch = Callable[[LocalMachine], Sequence[str]]
+# Removes what a machine started outside of its own processes. Its folder is still there.
+Cleanup = Callable[[LocalMachine], Awaitable[None]]
 
 
 def machines(order: SliceRequest, folder: Path) -> list[LocalMachine]:

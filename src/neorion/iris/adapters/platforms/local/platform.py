@@ -11,7 +11,7 @@ from typing import Self
 import anyio
 
 from neorion.iris.adapters.platforms.fault_injection import FaultInjector, FaultProfile
-from neorion.iris.adapters.platforms.local.machine import Launch
+from neorion.iris.adapters.platforms.local.machine import Cleanup, Launch, LocalMachine
 from neorion.iris.adapters.platforms.local.slice import LocalSlice, PlatformContext
 from neorion.iris.adapters.platforms.local.slice_store import LocalSliceRecord, SliceStore
 from neorion.iris.adapters.platforms.slice_watch import SliceBroadcaster
@@ -35,13 +35,19 @@ class LocalSettings:
     grace: Duration = field(default=Duration.of(seconds=10))
 
 
+async def _no_cleanup(_: LocalMachine) -> None:
+    """Machines of processes alone leave nothing."""
+
+
 class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
     """Slices of processes that outlive the controller: entered again, it finds them by their records.
 
     Leaving it leaves the slices as they are; `shutdown` ends them.
     """
 
-    def __init__(self, settings: LocalSettings, launch: Launch, clock: Clock) -> None:
+    def __init__(
+        self, settings: LocalSettings, launch: Launch, clock: Clock, cleanup: Cleanup = _no_cleanup
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._gate = FaultInjector(settings.behaviours)
@@ -56,6 +62,7 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
             folder=folder,
             records=SliceStore(folder / "records"),
             launch=launch,
+            cleanup=cleanup,
             variables=settings.variables,
             grace=settings.grace,
             tell=self._news.tell,

@@ -12,7 +12,7 @@ from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
 from neorion.iris.adapters.platforms.fault_injection import FaultProfile
-from neorion.iris.adapters.platforms.local.machine import Launch, LocalMachine, machines
+from neorion.iris.adapters.platforms.local.machine import Cleanup, Launch, LocalMachine, machines
 from neorion.iris.adapters.platforms.local.pidfd import GatedProcess, PidfdProcess, spawn
 from neorion.iris.adapters.platforms.local.process_tree import end_tree, members
 from neorion.iris.adapters.platforms.local.slice_store import LocalSliceRecord, SliceStore
@@ -38,6 +38,7 @@ class PlatformContext:
     folder: Path
     records: SliceStore
     launch: Launch
+    cleanup: Cleanup
     variables: Mapping[str, str]
     grace: Duration
     tell: Callable[[SliceStatus], None]
@@ -168,6 +169,8 @@ class LocalSlice:
         for (machine, birth), family in zip(born, known, strict=True):
             await run_sync(end_tree, machine, birth, family)
         await self._all_ended()
+        for machine in self._machines:
+            await self._ground.cleanup(machine)
         await run_sync(lambda: shutil.rmtree(self._folder, ignore_errors=True))
         self._ground.records.remove(self._record.order.id)
         self.gone.set()

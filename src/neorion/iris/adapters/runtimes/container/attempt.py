@@ -22,7 +22,7 @@ CONNECT_PATIENCE: Final = Duration.of(minutes=1)
 
 
 class Creation(Enum):
-    """How far the container of an attempt is."""
+    """The progress of an attempt's container."""
 
     NONE = 0
     ASKED = 1
@@ -62,7 +62,7 @@ class ContainerAttempt:
         self.status = status
 
     def overdue(self, now: float, leased_until: float) -> ExitInfo | None:
-        """How it has ended without a word of its runner; None while it may go on."""
+        """Returns its end where its runner reports none; None while it may go on."""
         if self.ending or self.link is not None:
             return None
         if self.status is not None and self.status.over:

@@ -1,4 +1,4 @@
-"""What the container runtime keeps of each attempt on disk: a folder of its own, until it is forgotten."""
+"""The attempts of the container runtime on disk: each has a folder until it is forgotten."""
 
 import os
 import shutil
@@ -39,7 +39,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class AttemptStore:
-    """A folder for each attempt. Orders and ends are on the disk before anybody is told of them."""
+    """A folder for each attempt. Orders and ends are on the disk before they are reported."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

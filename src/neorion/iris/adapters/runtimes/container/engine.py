@@ -59,7 +59,7 @@ class ContainerEngine(Protocol):
 
     @property
     def host_network(self) -> bool:
-        """Whether tasks are reached at the worker's address."""
+        """True where tasks are reached at the worker's address."""
         ...
 
     async def create(self, spec: ContainerSpec) -> None:

@@ -20,7 +20,7 @@ class WorkerLease:
 
     @property
     def left(self) -> Duration:
-        return Duration(max(0, round((self.until - self._clock.monotonic()) * 1e9)))
+        return Duration(round(max(0.0, self.until - self._clock.monotonic()) * 1e9))
 
     def renew(self, life: Duration) -> None:
         self.until = self._clock.monotonic() + life.seconds

@@ -1,4 +1,4 @@
-"""What the runner in a container and its worker send each other.
+"""Messages between the runner in a container and its worker.
 
 The runner connects, shows its token and asks; the worker answers. Both are of one installation, so fields may come and go.
 A runner that has lost its connection begins a new one and goes on where the worker says.
@@ -20,8 +20,11 @@ PART_BYTES: Final = 1 << 18
 ADDRESS_ENV: Final = "IRIS_RUNNER_ADDRESS"
 ATTEMPT_ENV: Final = "IRIS_RUNNER_ATTEMPT"
 TOKEN_ENV: Final = "IRIS_RUNNER_TOKEN"  # noqa: S105 -- a name
-
-
+# The runner's own folder in the container, where it is not the one that Pods have.
+FOLDER_ENV: Final = "IRIS_RUNNER_FOLDER"
+RUNNER_FOLDER: Final = "/iris"
+# The command of every container. The image's own working directory is not searched for modules.
+RUNNER_COMMAND: Final = ("-P", "-m", "neorion.iris.adapters.runtimes.container.runner")
 # The container's own address, where it has one: it takes the place of the worker's.
 HOST_ENV: Final = "IRIS_VM_ADDRESS"
 
@@ -55,14 +58,14 @@ class LogPart(Struct, frozen=True, array_like=True, tag="LogPart"):
 
 
 class ResultPart(Struct, frozen=True, array_like=True, tag="ResultPart"):
-    """Bytes of the result file at this offset. A part at 0 begins it anew."""
+    """Bytes of the result file at this offset. A part at 0 begins it again."""
 
     offset: int
     data: bytes
 
 
 class UsageReport(Struct, frozen=True, array_like=True, tag="UsageReport"):
-    """What the attempt uses now."""
+    """The present use of the attempt."""
 
     cpu_seconds: float
     memory_bytes: int
@@ -82,7 +85,7 @@ class Welcome(Struct, frozen=True, array_like=True, tag="Welcome"):
 
 
 class Order(Struct, frozen=True, array_like=True, tag="Order"):
-    """What to run. The files named here follow in parts, in this order; their sizes are in bytes."""
+    """The order. Its files follow in parts, in the order of this list; their sizes are in bytes."""
 
     job: StartRequest
     files: list[tuple[str, int]]

@@ -15,7 +15,7 @@ _USAGE_S_MAX = 2
 
 
 class RunnerLink:
-    """Sends to a runner. What breaks on the way is seen by whoever reads the connection."""
+    """Sends to a runner. The reader of the connection sees where it breaks."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
@@ -29,7 +29,7 @@ class RunnerLink:
         await self._send_quietly(StopOrder(grace.ns))
 
     async def usage(self) -> UsageReport | None:
-        """What its attempt uses now; None where the runner does not answer."""
+        """Returns the present use of its attempt; None where the runner does not answer."""
         self._usage, self._answered = None, anyio.Event()
         await self._send_quietly(UsageRequest())
         with anyio.move_on_after(_USAGE_S_MAX):

@@ -36,7 +36,7 @@ log = logger(__name__)
 
 # A runner sends something every second. One that says nothing for so long is gone, or its network is.
 SILENCE: Final = Duration.of(seconds=10)
-# Nobody may make this process keep more than this before a token was shown.
+# Strangers cannot make this process keep more than this: no token was shown yet.
 _HELLO_BYTES_MAX: Final = 4096
 _BROKEN: Final = (
     OSError,
@@ -77,7 +77,7 @@ class RunnerServer:
         return f"{self._address.host}:{self.port}"
 
     def token(self, attempt: AttemptId) -> str:
-        """What the runner of this attempt shows, and no other."""
+        """Returns the token of this attempt's runner, and of no other."""
         return str(PinnedToken(self._pin, self._token(attempt)))
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:

@@ -118,7 +118,7 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
             raise Conflict(
                 "runtime.no_lease",
                 "Nothing may be started while the worker is out of touch with its controller.",
-                hint="renew the lease first",
+                hint="Renew the lease first.",
             )
         variables = dict(request.variables)
         gpus = tuple(filter(None, variables.pop(GPUS_ENV, "").split(",")))
@@ -146,7 +146,7 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
         except OSError as error:
             self._store.remove(order.attempt)
             raise Retry(
-                "runtime.disk", "There is no room for another attempt.", hint="free space on the worker"
+                "runtime.disk", "There is no room for another attempt.", hint="Free space on the worker."
             ) from error
         return stored
 
@@ -166,7 +166,7 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
     async def forget(self, *attempts: AttemptId) -> None:
         known = [self._attempts[attempt] for attempt in attempts if attempt in self._attempts]
         if any(one.end is None for one in known):
-            raise Conflict("runtime.running", "The attempt has not ended.", hint="stop it first")
+            raise Conflict("runtime.running", "The attempt has not ended.", hint="Stop it first.")
         for one in known:
             del self._attempts[one.id]
             await anyio.to_thread.run_sync(self._store.remove, one.id)
@@ -263,7 +263,7 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
                     await self._observe(status)
 
     def _adopt(self, statuses: Sequence[ContainerStatus]) -> None:
-        """What the last life of the worker left, and what no attempt needs any more."""
+        """Takes over the containers of the worker's last life, and removes those that no attempt needs."""
         now = self._clock.monotonic()
         found = {status.attempt: status for status in statuses}
         for one in self._attempts.values():
@@ -287,15 +287,15 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
                 self._group.start_soon(self._remove, status.attempt, _GRACE)
             return
         one.observe(status, self._clock.monotonic())
-        await self._look(one)
+        await self._check(one)
 
     async def _give_up_loop(self) -> None:
         while True:
             await self._clock.sleep(LOOK_EVERY)
             for one in list(self._attempts.values()):
-                await self._look(one)
+                await self._check(one)
 
-    async def _look(self, one: ContainerAttempt) -> None:
+    async def _check(self, one: ContainerAttempt) -> None:
         if (end := one.overdue(self._clock.monotonic(), self._lease.until)) is not None:
             await self._finish(one, end)
 

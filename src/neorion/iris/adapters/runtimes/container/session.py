@@ -43,7 +43,7 @@ _TRIM_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What a session needs of its runtime. `grant` says how many nanoseconds of the lease are left, and notes that it said so."""
+    """The parts of the runtime that a session uses. `grant` returns the nanoseconds that are left of the lease, and notes it."""
 
     store: AttemptStore
     grant: Callable[[ContainerAttempt], int]

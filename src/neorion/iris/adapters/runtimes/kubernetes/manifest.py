@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from neorion.iris.adapters.runtimes.container.engine import ContainerSpec
-from neorion.iris.adapters.runtimes.container.messages import HOST_ENV
+from neorion.iris.adapters.runtimes.container.messages import HOST_ENV, RUNNER_COMMAND, RUNNER_FOLDER
 from neorion.iris.adapters.runtimes.kubernetes.settings import ATTEMPT_LABEL, WORKER_LABEL, PodSettings
 from neorion.iris.model import AttemptId, Resources
 
 RUNNER: Final = "runner"
-_MODULE: Final = "neorion.iris.adapters.runtimes.container.runner"
-_FOLDER: Final = "/iris"
 # A node that is silent for so long is lost to its attempts too; Kubernetes' own five minutes hold up a gang.
 _UNREACHABLE_S: Final = 60
 _GRACE_S: Final = 30
@@ -74,13 +72,13 @@ def _container(spec: ContainerSpec, settings: PodSettings) -> dict[str, Any]:
     return {
         "name": RUNNER,
         "image": settings.image,
-        "command": [settings.python, "-P", "-m", _MODULE],
+        "command": [settings.python, *RUNNER_COMMAND],
         "env": [_ADDRESS, *({"name": name, "value": value} for name, value in spec.variables.items())],
         "securityContext": _SECURITY,
         "resources": _resources(spec.resources, settings.devices),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
-            {"name": "iris", "mountPath": _FOLDER},
+            {"name": "iris", "mountPath": RUNNER_FOLDER},
             *([shared] if spec.resources.gpus else []),
             *map(dict, settings.mounts),
         ],

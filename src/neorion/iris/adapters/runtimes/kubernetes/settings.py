@@ -1,4 +1,4 @@
-"""How the Pods of attempts are made."""
+"""The settings of attempts' Pods."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,7 +23,7 @@ class PodOwner(Struct, frozen=True):
 
 
 class PodSettings(Struct, frozen=True):
-    """What all Pods of one worker have in common. The image needs the Python that `python` names, with neorion installed.
+    """The common settings of one worker's Pods. The image needs the Python that `python` names, with neorion installed.
 
     `volumes` and `mounts` are in the words of the Pod API.
     """

@@ -1,4 +1,4 @@
-"""What a Pod says of its attempt. Pure.
+"""The status of an attempt, read from its Pod. Pure.
 
 Reasons are looked at in the order of what they explain: what took the Pod away, then what the kubelet refused, then what
 became of its container.

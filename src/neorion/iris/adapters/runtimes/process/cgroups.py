@@ -43,6 +43,11 @@ class ResourceLimits:
     cpu_milli: int
 
 
+def cpu_shares(cpu_milli: int) -> int:
+    """The weight of so many cores. Idle cores are of use to all."""
+    return max(cpu_milli * _CPU_SHARES_PER_CORE // 1000, _CPU_SHARES_MIN)
+
+
 def pids_max(cpu_milli: int) -> int:
     return min(PIDS_MAX, _PIDS_LEAST + cpu_milli)
 
@@ -146,8 +151,7 @@ class CgroupManager:
             yield f"{self.memory}/{name}/memory.limit_in_bytes", str(limits.memory)
             yield from _if_supported(f"{self.memory}/{name}/memory.memsw.limit_in_bytes", str(limits.memory))
         if cores:
-            shares = max(round(cores * _CPU_SHARES_PER_CORE), _CPU_SHARES_MIN)
-            yield f"{self.cpu}/{name}/cpu.shares", str(shares)
+            yield f"{self.cpu}/{name}/cpu.shares", str(cpu_shares(limits.cpu_milli))
 
 
 class CgroupCache:

@@ -8,7 +8,9 @@ import anyio
 from neorion.iris.adapters.runtimes.container.messages import (
     ADDRESS_ENV,
     ATTEMPT_ENV,
+    FOLDER_ENV,
     HOST_ENV,
+    RUNNER_FOLDER,
     TOKEN_ENV,
 )
 from neorion.iris.adapters.runtimes.container.runner.attempt import RunnerAttempt
@@ -17,8 +19,7 @@ from neorion.iris.adapters.runtimes.container.verdict import record
 from neorion.iris.model import AttemptId
 from neorion.keel.clock import SystemClock, system_rng
 
-# Where engines mount a place to write, and where Kubernetes takes a container's last words.
-_FOLDER = Path("/iris")
+# Engines read a container's end from this file.
 _LAST_WORDS = Path("/dev/termination-log")
 
 
@@ -27,7 +28,8 @@ async def _main() -> None:
     worker = WorkerAddress(host, int(port), os.environ[TOKEN_ENV])
     clock = SystemClock()
     own = {name: os.environ[name] for name in (HOST_ENV,) if os.environ.get(name)}
-    attempt = RunnerAttempt(AttemptId(os.environ[ATTEMPT_ENV]), _FOLDER, own, clock)
+    folder = Path(os.environ.get(FOLDER_ENV, RUNNER_FOLDER))
+    attempt = RunnerAttempt(AttemptId(os.environ[ATTEMPT_ENV]), folder, own, clock)
     await AttemptRunner(attempt, worker, clock, system_rng()).run()
     if attempt.end is not None and _LAST_WORDS.exists():
         _LAST_WORDS.write_bytes(record(attempt.end))

@@ -1,4 +1,4 @@
-"""Whether the kernel has killed something in this container because its memory was used up."""
+"""Kills in this container by the kernel, for want of memory."""
 
 from pathlib import Path
 from typing import Final

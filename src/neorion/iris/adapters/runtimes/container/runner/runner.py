@@ -1,4 +1,4 @@
-"""The runner's connection to its worker: kept up, made anew when it breaks, and left when the worker has the attempt's end."""
+"""The runner's connection to its worker: kept up, made again when it breaks, and left when the worker has the attempt's end."""
 
 import platform
 import signal
@@ -41,7 +41,7 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 BEAT: Final = Duration.of(seconds=1)
-# Whoever ends the container sends a signal first, and does not say how long it waits.
+# Engines send a signal before they end a container, and do not say how long they wait.
 _SIGNAL_GRACE: Final = Duration.of(seconds=20)
 # How long an end is offered to a worker that cannot be reached. By then it counts the attempt as lost.
 _KEEP: Final = Duration.of(minutes=10)
