@@ -89,7 +89,7 @@ async def metadata_server(cluster: Cluster, folder: Path) -> AsyncGenerator[None
         await ask(["nsenter", two, "ip", "addr", "delete", f"{METADATA}/32", "dev", "lo"])
 
 
-@pytest.mark.attack(40)
+@pytest.mark.attack("network-reach")
 async def test_a_pod_of_a_user_reaches_no_other_namespace_node_or_metadata_address(
     node_cluster: Cluster, tmp_path: Path
 ):
@@ -120,7 +120,7 @@ async def test_a_pod_of_a_user_reaches_no_other_namespace_node_or_metadata_addre
 
 async def test_a_policy_admits_pods_by_label_and_by_named_port(node_cluster: Cluster):
     async with neighbours(node_cluster) as both:
-        named = {"name": "main", "image": "busybox", "command": ["sh", "-c", web()]}
+        named: dict[str, Any] = {"name": "main", "image": "busybox", "command": ["sh", "-c", web()]}
         named["ports"] = [{"name": "http", "containerPort": 8080}]
         await both.ann.run(pod("target", SLEEP, "node2", container=named))
         target = f"{await both.address(both.ann, 'target')}:8080"

@@ -30,6 +30,7 @@ class Listening(TypedDict):
     console_image: str
     replica: str
     user_ca: Path | None
+    post_quantum: bool
 
 
 # The bastion ends this long after its sessions, at the latest.
@@ -117,6 +118,7 @@ def user_controller(
     metavar="FILE",
     help="Public keys of authorities whose user certificates log in.",
 )
+@click.option("--post-quantum", is_flag=True, help="Refuse clients without post-quantum key exchange.")
 @click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")
 @click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")

@@ -15,7 +15,7 @@ class Limits:
     """Before a login, a source may have `waiting` connections open, and make `rate` more each second after `burst`.
 
     All sources together may have `waiting_in_all`. `grace_s` is how long a login may take. `drain_s` is how long open
-    sessions are kept when the bastion stops.
+    sessions are kept when the bastion stops. `post_quantum` refuses clients without post-quantum key exchange.
     """
 
     waiting: int = 300
@@ -26,6 +26,7 @@ class Limits:
     penalty_s: float = 60.0
     grace_s: float = 20.0
     drain_s: float = 0.0
+    post_quantum: bool = False
 
 
 DEFAULT_LIMITS: Final = Limits()
