@@ -50,6 +50,22 @@ class HostKey:
     public: str
 
 
+@dataclass(frozen=True, slots=True)
+class FetchedKeys:
+    """The public keys of a login. With a `problem` they are unknown, and those from before stay."""
+
+    keys: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class KeyServer(Protocol):
+    """Knows the public keys of people by their logins."""
+
+    async def keys(self, login: str) -> FetchedKeys:
+        """A login that does not exist has no keys."""
+        ...
+
+
 class HostKeyFactory(Protocol):
     """Makes keys from real chance."""
 

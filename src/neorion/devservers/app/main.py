@@ -67,9 +67,15 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
     metavar="FOLDER",
     help="The folder that the bastion's container mounts as its service account.",
 )
+@click.option(
+    "--keys-url",
+    default="https://github.com/{login}.keys",
+    metavar="URL",
+    help="The address of a user's public keys, with {login} in it.",
+)
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
 def user_controller(
-    out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, log: str
+    out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, keys_url: str, log: str
 ) -> None:
     """Provision DevServerUsers until stopped."""
     from neorion.devservers.app.user_controller import run_user_controller  # noqa: PLC0415 -- another process
@@ -79,7 +85,7 @@ def user_controller(
     out.say(f"user controller of {cluster.server}")
 
     async def main(crew: Supervisor) -> None:
-        await run_user_controller(crew, cluster, bastion_token)
+        await run_user_controller(crew, cluster, bastion_token, keys_url)
 
     run_process(main, loop_factory=uvloop.new_event_loop)
 

@@ -23,6 +23,10 @@ _Amount = Annotated[
         )
     ),
 ]
+# GitHub's own grammar of logins.
+_Login = Annotated[str, Meta(max_length=39, pattern=r"^[A-Za-z0-9](-?[A-Za-z0-9])*$")]
+# Of the keys that a key server has of one login, as many are read.
+FETCHED_KEYS_MAX = 32
 _Set = Meta(max_length=32, extra_json_schema={"x-kubernetes-list-type": "set"})
 
 
@@ -46,10 +50,11 @@ class UserLimits(KubeStruct, frozen=True, kw_only=True):
 class DevServerUserSpec(KubeStruct, frozen=True, kw_only=True):
     """Who may log in, with which keys, and how much they may use.
 
-    `suspended` takes away every right and closes every session. The user's servers and volumes stay.
+    The keys of `github` are fetched from the key server and log in beside `keys`. `suspended` takes away every right and closes every session. The user's servers and volumes stay.
     """
 
     keys: Annotated[tuple[PublicKey, ...], _Set] = ()
+    github: _Login | None = None
     groups: Annotated[tuple[Name, ...], _Set] = ()
     quota: UserQuota = UserQuota()
     limits: UserLimits = UserLimits()
@@ -70,6 +75,7 @@ class UserConditionType(StrEnum):
 
     NAMESPACE = "NamespaceReady"
     QUOTA = "QuotaCounted"
+    KEYS = "KeysFetched"
     READY = "Ready"
 
 
@@ -89,5 +95,7 @@ class DevServerUserStatus(KubeStruct, frozen=True, kw_only=True):
     phase: UserPhase | None = None
     namespace: Text | None = None
     message: Text | None = None
+    fetched_keys: Annotated[tuple[PublicKey, ...], Meta(max_length=FETCHED_KEYS_MAX)] = ()
+    fetched_from: Text | None = None
     observed_generation: int = 0
     conditions: Annotated[tuple[UserCondition, ...], Meta(max_length=16), keyed("type")] = field(default=())
