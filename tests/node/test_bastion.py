@@ -262,27 +262,23 @@ def test_a_killed_bastion_loses_no_record_of_what_users_saw(entrance: Entrance, 
     ]
     ssh = [word.replace("StrictHostKeyChecking=no", "StrictHostKeyChecking=accept-new") for word in ssh]
     place, cluster = f"{USER}@127.0.0.1", entrance.devctl.cluster
-    with running(tmp_path, cluster, "bastion", *options) as bastion:
+    with running(tmp_path, cluster, "bastion", *options) as bastion, ExitStack() as stack:
         until_listening(port)
         person = Person.start(["/usr/bin/env", *ssh, "-tt", place], {**os.environ, "TERM": "xterm"})
         person.type("echo rea''dy\r")
         person.see("ready")
-        logins = [
-            subprocess.Popen(
-                [*ssh, place, f"echo login-{number}; sleep 60"], stdout=subprocess.PIPE, text=True
-            )
-            for number in range(12)
-        ]
-        assert logins[0].stdout is not None
+        commands = ([*ssh, place, f"echo login-{number}; sleep 60"] for number in range(12))
+        started = (subprocess.Popen(one, stdout=subprocess.PIPE, text=True) for one in commands)
+        logins = [stack.enter_context(one) for one in started]
+        outputs = [one.stdout for one in logins if one.stdout is not None]
         # Others are in the middle of their logins by now.
-        seen = {logins[0].stdout.readline().strip()}
+        seen = {outputs[0].readline().strip()}
         bastion.kill()
         bastion.wait()
         assert person.exit_code() == 255
-        for login in logins:
-            # What a client got before the kill is left in the pipe.
-            assert login.wait(60) == 255
-            seen |= {line.strip() for line in login.stdout or ()}
+        assert [login.wait(60) for login in logins] == [255] * 12
+        # What a client got before the kill is left in its pipe.
+        seen |= {line.strip() for output in outputs for line in output}
     written = {json.loads(line).get("command", "") for line in audit.read_bytes().splitlines()}
     assert seen - {""} <= {command.partition(";")[0].removeprefix("echo ") for command in written}
     (recording,) = (tmp_path / "recordings").glob("*.cast")
