@@ -70,6 +70,11 @@ def _need_go() -> None:
         pytest.skip("Go is not installed")
 
 
+def _need_gvisor() -> None:
+    if not ready("runsc"):
+        pytest.skip("runsc is not built (neorion drydock build gvisor)")
+
+
 def _need_promtool() -> None:
     if not ready("promtool"):
         pytest.skip("promtool is not built (neorion drydock build prometheus)")
@@ -85,6 +90,7 @@ _OTHER_NEEDS = {
     "coreweave": _need_installation,
     "drydock": _need_cluster,
     "go": _need_go,
+    "gvisor": _need_gvisor,
     "nobody": _need_nobody,
     "promtool": _need_promtool,
     "root": _need_root,

@@ -1,7 +1,6 @@
 """The `neorion` command as people meet it: a process of its own, on a terminal or in a pipe."""
 
 import contextlib
-import inspect
 import json
 import os
 import pty
@@ -10,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -23,9 +22,9 @@ from neorion.cli import app
 from neorion.drydock.cli import app as drydock
 from neorion.iris.cli import app as iris
 from neorion.keel.base import FAMILIES
-from neorion.keel.cli import App, Command, Exit, run
-from neorion.keel.cli.shared_options import SharedOptions
+from neorion.keel.cli import App, Exit, run
 from neorion.navarch.cli import app as navarch
+from tests.command_tree import COMMANDS
 
 PROGRAM = [sys.executable, "-m", "neorion"]
 ENV = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UTF-8"}
@@ -52,17 +51,6 @@ def on_a_terminal(*args: str, columns: int = 80, env: Mapping[str, str] | None =
     return shown.decode().replace("\r\n", "\n")
 
 
-def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    yield path
-    if isinstance(command, click.Group):
-        ctx = click.Context(command)
-        for name in command.list_commands(ctx):
-            below = command.get_command(ctx, name)
-            assert below is not None
-            yield from commands(below, (*path, name))
-
-
-COMMANDS = list(commands(app))
 RUNS = {
     ("devctl", "exec"),
     ("devctl", "ssh"),
@@ -115,44 +103,6 @@ def test_the_line_in_the_list_is_the_line_of_the_command(group: App):
         command = group.get_command(ctx, name)
         assert command is not None
         assert command.get_short_help_str(limit=200) == words
-
-
-def found(path: tuple[str, ...]) -> click.Command:
-    command: click.Command = app
-    for name in path:
-        assert isinstance(command, click.Group)
-        below = command.get_command(click.Context(command), name)
-        assert below is not None
-        command = below
-    return command
-
-
-def works(command: Command) -> None:
-    """Binds what click passes to the parameters of the function that does the work."""
-    passed = command.make_context("planted", [], resilient_parsing=True).params
-    SharedOptions.taken_from(passed)
-    inspect.signature(command.implementation()).bind("out", **passed)
-
-
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_every_command_has_a_function_that_takes_its_parameters(path: tuple[str, ...]):
-    command = found(path)
-    if isinstance(command, Command):
-        works(command)
-    else:
-        assert isinstance(command, App)
-
-
-@pytest.mark.parametrize("run", [".test_cli:nothing", ".no_module:call", ".test_cli:call"])
-def test_a_function_that_does_not_exist_or_does_not_fit_is_found(run: str):
-    @click.command("planted", cls=Command, run=run)
-    @click.option("--planted")
-    def planted() -> None: ...
-
-    assert isinstance(planted, Command)
-    planted.callback.__module__ = f"{__name__}.planted"  # as in a package
-    with pytest.raises((AttributeError, ImportError, TypeError)):
-        works(planted)
 
 
 HEAVY = [

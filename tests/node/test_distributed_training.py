@@ -98,8 +98,8 @@ def test_torchrun_adds_up_over_all_ranks_and_again_after_a_node_was_lost(
     assert sums(devctl.good(*command)) == ["0", "1", "2", "3"]
     with capsys.disabled():
         # How long it takes: the figures are part of what is shown.
-        print(f"\nset-up {took[1]} s, of which the control plane {took[2]} s;", end=" ")  # noqa: T201
-        print(f"all-reduce over 4 ranks {clock.monotonic() - begun:.1f} s")  # noqa: T201
+        print(f"\nset-up {took[1]} s, of which the control plane {took[2]} s;", end=" ")  # noqa: T201 -- figures for the reader
+        print(f"all-reduce over 4 ranks {clock.monotonic() - begun:.1f} s")  # noqa: T201 -- figures for the reader
     assert float(took[1]) < SETUP_MAX_S
     assert float(took[2]) <= CONTROL_MAX_S
 

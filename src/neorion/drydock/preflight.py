@@ -27,12 +27,12 @@ def missing_programs(env: Mapping[str, str]) -> list[str]:
 
 def require_real_nodes(env: Mapping[str, str], user: int) -> None:
     """Refuses before anything is made, and says what would help."""
-    instead = "Or simulate nodes, which needs neither: neorion drydock up --simulated 2"
+    instead = "or simulate nodes: neorion drydock up --simulated 2"
     if user != 0:
         raise Denied(
             "drydock.needs_root",
             "Real nodes need the rights of root: each has a network and file systems of its own.",
-            hint=f"Run the same command as root. {instead}",
+            hint=f"Run the same command as root, {instead}.",
         )
     missing = missing_programs(env)
     if missing:
@@ -40,5 +40,5 @@ def require_real_nodes(env: Mapping[str, str], user: int) -> None:
         raise NotFound(
             "drydock.needs_programs",
             f"Real nodes need programs that are not on this machine: {', '.join(missing)}.",
-            hint=f"On Debian: apt-get install {' '.join(packages)}. {instead}",
+            hint=f"Install them (apt-get install {' '.join(packages)} on Debian), {instead}.",
         )

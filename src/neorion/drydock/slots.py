@@ -27,7 +27,7 @@ def claim_slot(claims: Path, folder: Path, ledger: UndoLog) -> int:
     raise NoCapacity(
         "drydock.full",
         f"This machine has {SLOTS} clusters, and room for no more.",
-        hint="Remove one: neorion drydock down --name NAME",
+        hint="Remove one: neorion drydock down --name NAME.",
     )
 
 

@@ -13,7 +13,6 @@ from neorion.conformance.adapters.kinds import DEPLOYMENT, NODE, POD, SERVICE
 from neorion.conformance.decide.exposition import Exposition
 from neorion.conformance.model import Verdict, builtin_profile
 from neorion.conformance.model.profile import DriverVersion
-from neorion.drydock.binaries import ready
 from neorion.drydock.images import BUSYBOX
 from neorion.keel.kube import Kind, MergePatch
 from neorion.keel.kube.client import Client
@@ -127,9 +126,8 @@ async def test_drivers(checker: Checker, client: Client):
             await conclude_as(profile, "driver_runtime_management", {name: row})
 
 
+@pytest.mark.needs("gvisor")
 async def test_sandboxes(checker: Checker):
-    if not ready("runsc"):
-        pytest.skip("gVisor is not built (neorion drydock build gvisor)")
     await conclude_as(checker, "workload_sandboxing", SANDBOXES)
 
 

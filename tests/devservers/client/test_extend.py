@@ -118,7 +118,7 @@ def test_a_server_at_its_maximum_is_not_told_to_extend_by_nothing():
 def test_a_server_that_does_not_run_has_nothing_to_extend():
     with pytest.raises(Conflict) as refused:
         extended(a_server(DevServerSpec(flavor="cpu-small", running=False)), a_flavor(), HOUR, NOW)
-    assert (refused.value.code, refused.value.hint) == ("devservers.not_started", "devctl start mydev")
+    assert (refused.value.code, refused.value.hint) == ("devservers.not_started", "Run: devctl start mydev.")
 
 
 @pytest.mark.parametrize(

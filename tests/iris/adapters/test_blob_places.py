@@ -39,13 +39,13 @@ async def test_nothing_said_means_the_default(tmp_path: Path):
         (
             "s4://b",
             "s4:// is no place for blobs.",
-            "name a folder, or an address with file://, s3:// or gs://",
+            "Name a folder, or an address with file://, s3:// or gs://.",
         ),
-        ("s3://", "s3:// names no bucket.", "write s3://BUCKET/PATH"),
+        ("s3://", "s3:// names no bucket.", "Write s3://BUCKET/PATH."),
         (
             "file://host/x",
             "file://host/x is not on this machine.",
-            "a file address has three slashes: file:///folder",
+            "Write three slashes, as in file:///folder.",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_without_the_extra_a_bucket_says_what_to_install(tmp_path: Path, monkeyp
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     with pytest.raises(Invalid) as refused:
         open_blobs("s3://bucket/x", tmp_path)
-    assert refused.value.hint == "pip install 'neorion[objects]'"
+    assert refused.value.hint == "Run: pip install 'neorion[objects]'."
 
 
 @pytest.mark.anyio
@@ -83,7 +83,7 @@ async def test_a_bucket_that_does_not_know_us_says_what_to_check(
             await open_blobs(f"gs://{BUCKET}/x", tmp_path).put(DIGEST, BODY)
     assert refused.value.code == "iris.blobs_denied"
     assert refused.value.sentence.startswith("gs://blobs/x does not let us in: ")
-    assert refused.value.hint == "check the controller's credentials for the bucket"
+    assert refused.value.hint == "Check the controller's credentials for the bucket."
 
 
 @pytest.mark.anyio

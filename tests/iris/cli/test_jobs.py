@@ -299,4 +299,4 @@ def test_who_has_no_token_is_told_where_it_goes(iris: Iris, monkeypatch: pytest.
     done = iris("job", "list")
     assert (done.code, done.out) == (Exit.DENIED, "")
     assert "wants to know who you are" in done.err
-    assert "hint: set IRIS_TOKEN to your token" in done.err
+    assert "hint: Set IRIS_TOKEN to the token" in done.err

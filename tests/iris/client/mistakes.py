@@ -9,20 +9,20 @@ from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
 
 LOCK = threading.Lock()
-PLAIN = "pass plain data, and open files, locks and connections inside of the function"
-AMOUNT = 'write an amount like 2, "500m" or "8Gi"'
-TIME = 'write a time like 90, "30s" or "2h"'
-NAME = "letters, digits, '.', '_' and '-', up to 63 of them, beginning and ending with a letter or digit"
-CALL = "give what it takes in args=(…) and kwargs={…}"
-WORK = "give a function, a text for the shell, or a list of texts: a program and its arguments"
+PLAIN = "Pass plain data, and open files, locks and connections inside of the function."
+AMOUNT = 'Write an amount like 2, "500m" or "8Gi".'
+TIME = 'Write a time such as 90, "30s" or "2h".'
+NAME = "Use up to 63 letters, digits, '.', '_' and '-', beginning and ending with a letter or digit."
+CALL = "Give what it takes in args=(…) and kwargs={…}."
+WORK = "Give a function, a text for the shell, or a list of texts: a program and its arguments."
 OPTIONS = "the options stand in docs/guides/iris.md"
-TEXT = 'a name is a text: submit(work, "train")'
-GPUS = 'write 8, "H100" or "H100:8"'
+TEXT = 'Give the name as text: submit(work, "train").'
+GPUS = 'Write 8, "H100" or "H100:8".'
 NUMBER = "Give a smaller number."
 UTF8 = "Write names and values as UTF-8; send other bytes in files or arguments."
-PORT = "its name has letters, digits, '.', '_' and '-', up to 63 of them"
-RULE = 'write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot"'
-LISTS = "at most 10000, each of at most 131072 characters; send data as files or arguments"
+PORT = "Name it with up to 63 letters, digits, '.', '_' and '-'."
+RULE = 'Write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot".'
+LISTS = "Give at most 10000, each of at most 131072 characters; send data as files or arguments."
 
 Submit = Callable[[AsyncIrisClient], Any]
 
@@ -41,25 +41,33 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "a chunk of less than nothing": (
         lambda client: client.map(print, [1, 2], chunk=-1),
         "iris.chunk",
-        "take 1 or more, or leave chunk out",
+        "Take 1 or more, or leave chunk out.",
     ),
     "more chunks than one message names": (
         lambda client: client.start_map(print, [LOCK] * 120_001, chunk=1),
         "iris.chunk",
-        "take 3 or more, or leave chunk out",
+        "Take 3 or more, or leave chunk out.",
     ),
     "more arguments than one message names": (
         submit(print, args=(1,), replicas=100_000),
         "iris.arguments",
-        "put the arguments into the function: functools.partial(function, …)",
+        "Put the arguments into the function: functools.partial(function, …).",
     ),
-    "arguments for a command": (submit(args=(1,)), "iris.arguments", "put them into the command"),
-    "arguments that are no tuple": (submit(print, args=5), "iris.arguments", "of one: args=(value,)"),
-    "arguments that are a text": (submit(print, args="ab"), "iris.arguments", "of one: args=(value,)"),
+    "arguments for a command": (submit(args=(1,)), "iris.arguments", "Put them into the command."),
+    "arguments that are no tuple": (
+        submit(print, args=5),
+        "iris.arguments",
+        "Write a tuple of one as args=(value,).",
+    ),
+    "arguments that are a text": (
+        submit(print, args="ab"),
+        "iris.arguments",
+        "Write a tuple of one as args=(value,).",
+    ),
     "named arguments without names": (
         submit(print, kwargs=[1]),
         "iris.arguments",
-        'write kwargs={"name": value}',
+        'Write kwargs={"name": value}.',
     ),
     "an argument too few": (submit(Constraint.parse), "iris.arguments", CALL),
     "an argument too many": (submit(lambda: 1, args=(1,)), "iris.arguments", CALL),
@@ -67,24 +75,28 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "an empty command": (submit(" "), "iris.entry", WORK),
     "a command with a number in it": (submit(["echo", 1]), "iris.entry", WORK),
     "work and name the wrong way round": (submit("train", print), "iris.name", TEXT),  # pyright: ignore[reportArgumentType] -- that is the mistake
-    "a program without a name": (submit(["", "x"]), "iris.entry", "give one of both"),
+    "a program without a name": (submit(["", "x"]), "iris.entry", "Give one of both."),
     "a package without a name": (
         submit(packages=["numpy", " "]),
         "iris.packages",
-        "leave it out, or name it",
+        "Leave it out, or name it.",
     ),
     "a port without a name": (submit(ports=[""]), "iris.ports", PORT),
     "a port whose variable no shell reads": (submit(ports=["a b"]), "iris.ports", PORT),
-    "an async function": (submit(waits), "iris.entry", "give one that runs it: lambda: asyncio.run(waits())"),
+    "an async function": (
+        submit(waits),
+        "iris.entry",
+        "Give one that runs it: lambda: asyncio.run(waits()).",
+    ),
     "an async function for many": (
         lambda client: client.map(waits, [1]),
         "iris.entry",
-        "give one that runs it: lambda: asyncio.run(waits())",
+        "Give one that runs it: lambda: asyncio.run(waits()).",
     ),
     "items and function the wrong way round": (
         lambda client: client.map(cast("Any", [1]), "ab"),
         "iris.entry",
-        "the function comes first",
+        "Give the function first.",
     ),
     "one package for a list of them": (submit(packages="numpy"), "iris.option", OPTIONS),
     "one constraint for a list of them": (submit(require="zone=moon"), "iris.option", OPTIONS),
@@ -93,7 +105,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "a text for a number of tasks": (
         submit(replicas="4"),
         "iris.replicas",
-        "with nothing to do, submit none",
+        "Submit no job where there is nothing to do.",
     ),
     "resources that are a text": (submit(resources="gpu"), "iris.option", OPTIONS),
     "a misspelt part of an environment": (
@@ -151,7 +163,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "too many tasks": (
         submit(replicas=100_001),
         "iris.replicas",
-        "put more work into each task, or submit several jobs",
+        "Put more work into each task, or submit several jobs.",
     ),
     "more tasks than there are numbers for": (submit(replicas=2**40), "rpc.unsendable", NUMBER),
     "more tries than there are numbers for": (submit(retries=2**40), "rpc.unsendable", NUMBER),
@@ -168,12 +180,12 @@ USER: dict[str, tuple[Submit, str, str]] = {
         "rpc.unsendable",
         NUMBER,
     ),
-    "no task at all": (submit(replicas=0), "iris.replicas", "with nothing to do, submit none"),
-    "fewer tries than none": (submit(retries=-1), "iris.budget", "give a number of retries from 0"),
+    "no task at all": (submit(replicas=0), "iris.replicas", "Submit no job where there is nothing to do."),
+    "fewer tries than none": (submit(retries=-1), "iris.budget", "Give a number of retries from 0."),
     "a variable that is none": (
         submit(env={"A=B": "c"}),
         "iris.variable",
-        "a name has no '=', and neither name nor value a NUL character",
+        "Leave '=' out of names, and NUL characters out of names and values.",
     ),
     "an oversize variable": (submit(env={"A": "x" * 200_000}), "iris.too_long", LISTS),
     "an oversize command": (submit(["echo", "x" * 200_000]), "iris.too_long", LISTS),
@@ -196,11 +208,11 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "a try that there was not": (
         lambda client: anext(client.calls.logs(pb.LogsRequest(job="/zoe/trained", attempt=9))),
         "iris.no_attempt",
-        "iris task attempts /zoe/trained 0",
+        "Run: iris task attempts /zoe/trained 0.",
     ),
     "a task that is not there": (
         lambda client: client.logs("/zoe/trained", 7),
         "iris.no_task",
-        "see them with: iris task list /zoe/trained",
+        "See them with: iris task list /zoe/trained.",
     ),
 }

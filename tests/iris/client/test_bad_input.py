@@ -104,7 +104,8 @@ async def test_no_token_at_all_is_refused(world: Cluster, monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with AsyncIrisClient.remote(world.url) as client:
         error = await refusal(client.jobs)
-    assert error.code == "rpc.no_token"
+    # Without a token there is no pin either, by which the controller's key would be known.
+    assert error.code == "rpc.tls"
     assert error.hint.startswith("Give the client a token")
 
 
@@ -136,25 +137,25 @@ def put(digest: str, body: bytes, offset: int = 0, *, last: bool = True) -> pb.P
     return pb.PutBlobRequest(digest=digest, offset=offset, body=body, last=last)
 
 
-SHA = "send it under the SHA-256 of its bytes"
-DIGITS = "a blob goes by 64 hexadecimal digits in lower case"
+SHA = "Send it under the SHA-256 of its bytes."
+DIGITS = "Name a blob by 64 hexadecimal digits in lower case."
 with_wrong_blob = spec(entry=call_of(HEX))
 with_wrong_blob.blobs = [pb.Blob(digest=HEX, body=b"other")]
 
 RAW: dict[str, tuple[str, Any, str, str]] = {
-    "a submission of nothing": ("submit", pb.SubmitRequest(), "iris.spec", "fill in its spec"),
-    "a job that runs nothing": ("submit", spec(entry=None), "iris.entry", "give one of both"),
+    "a submission of nothing": ("submit", pb.SubmitRequest(), "iris.spec", "Fill in its spec."),
+    "a job that runs nothing": ("submit", spec(entry=None), "iris.entry", "Give one of both."),
     "a command of no words": (
         "submit",
         spec(entry=Oneof("command", pb.Command())),
         "iris.entry",
-        "give one of both",
+        "Give one of both.",
     ),
     "a function nobody sent": (
         "submit",
         spec(entry=call_of(ABSENT)),
         "iris.blob_missing",
-        "send it first, or along",
+        "Send it first, or with the job.",
     ),
     "a function under a wrong hash": ("submit", with_wrong_blob, "iris.blob_hash", SHA),
     "a hash that is none": ("submit", spec(entry=call_of("../../etc/passwd")), "iris.digest", DIGITS),
@@ -162,15 +163,15 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "submit",
         spec(inputs=[HEX, HEX]),
         "iris.inputs",
-        "give one for each task, or none",
+        "Give one for each task, or none.",
     ),
     "less than nothing": (
         "submit",
         spec(resources=pb.Resources(cpu_milli=-1)),
         "iris.resources",
-        "give amounts of 0 or more",
+        "Give amounts of 0 or more.",
     ),
-    "a limit below nothing": ("submit", spec(run_limit_ms=-1), "iris.limits", "leave it out for no limit"),
+    "a limit below nothing": ("submit", spec(run_limit_ms=-1), "iris.limits", "Leave it out for no limit."),
     "a comparison that is none": (
         "submit",
         spec(constraints=[pb.Constraint(key="a", op="~", values=["b"])]),
@@ -181,7 +182,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "submit",
         spec(constraints=[pb.Constraint(key="a", op="=")]),
         "iris.constraint",
-        'write "key", "!key", "key=value" or "key in a,b"',
+        'Write "key", "!key", "key=value" or "key in a,b".',
     ),
     "a name that leads out": ("submit", spec(name="/zoe/../ann"), "iris.name", NAME),
     "a blob under a wrong hash": ("put_blob", put(HEX, b"other"), "iris.blob_hash", SHA),
@@ -190,13 +191,13 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "put_blob",
         put(ABSENT, b"late", 10, last=False),
         "iris.blob_part",
-        "send it again from 0",
+        "Send it again from 0.",
     ),
     "a part from before the beginning": (
         "put_blob",
         put(ABSENT, b"x", -1, last=False),
         "iris.blob_part",
-        "send it again from 0",
+        "Send it again from 0.",
     ),
     "a part that is too large": (
         "put_blob",

@@ -92,7 +92,7 @@ def test_a_law_is_checked_after_every_step_and_stops_the_run_where_it_breaks():
         "5.000000 s",
         outcome.digest,
         "counting",
-        "replay: simulate(scenario, 4)",
+        "Replay: simulate(scenario, 4).",
     ):
         assert part in told
 
@@ -112,7 +112,7 @@ def test_a_test_of_seeds_runs_under_pytest_names_the_seed_and_replays_it(tmp_pat
 
     told = run()
     assert "1 failed, 2 passed" in told
-    (line,) = (line for line in told.splitlines() if "replay: " in line and SEED_VARIABLE in line)
+    (line,) = (line for line in told.splitlines() if "Replay: " in line and SEED_VARIABLE in line)
     assert "test_it.py::test_small_numbers_only[0]" in line
     seed = line.partition(f"{SEED_VARIABLE}=")[2].split()[0]
     assert seed != "0"

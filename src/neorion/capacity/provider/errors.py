@@ -21,7 +21,7 @@ def no_capacity(provider: str, scope: str, words: str = "") -> NoCapacity:
     return NoCapacity(
         "provider.no_capacity",
         f"{provider} has no such machine in {scope} now{_said(words)}.",
-        hint="it is tried again by itself, elsewhere first",
+        hint="Wait: it is tried again by itself, elsewhere first.",
         scope=scope,
     )
 
@@ -30,7 +30,7 @@ def quota(provider: str, scope: str, words: str = "") -> QuotaExceeded:
     return QuotaExceeded(
         "provider.quota",
         f"The quota at {provider} in {scope} is used up{_said(words)}.",
-        hint="ask the provider for more quota, or allow the pool another one",
+        hint="Ask the provider for more quota, or allow the pool another one.",
         scope=scope,
     )
 
@@ -39,13 +39,13 @@ def not_allowed(provider: str, words: str = "") -> Denied:
     return Denied(
         "provider.not_allowed",
         f"{provider} does not accept these credentials for this{_said(words)}.",
-        hint="check the key and its rights; machines are neither bought nor given back until then",
+        hint="Check the key and its rights: until then machines are neither bought nor given back.",
     )
 
 
 def rate_limited(provider: str, after: Duration | None = None, words: str = "") -> Retry:
     return Retry(
-        "provider.rate_limit", f"{provider} asks for fewer requests{_said(words)}.", hint="wait", after=after
+        "provider.rate_limit", f"{provider} asks for fewer requests{_said(words)}.", hint="Wait.", after=after
     )
 
 
@@ -53,7 +53,7 @@ def unknown_outcome(provider: str, words: str = "") -> Deadline:
     return Deadline(
         "provider.unknown_outcome",
         f"{provider} did not say whether it was done{_said(words)}.",
-        hint="ask again with the same intent: it is done once",
+        hint="Send it again with the same intent: it is done once.",
     )
 
 
@@ -61,7 +61,7 @@ def refused(provider: str, words: str) -> Invalid:
     return Invalid(
         "provider.refused",
         f"{provider} refuses the request{_said(words)}.",
-        hint="correct the pool's settings",
+        hint="Correct the pool's settings.",
     )
 
 

@@ -39,5 +39,5 @@ async def require_rights(api: RecordingApi, rights: Iterable[str]) -> None:
         raise Denied(
             "conformance.rights",
             f"The kubeconfig's user lacks {len(missing)} rights: {', '.join(missing)}.",
-            hint="Grant them, or leave out checks with --only. See: neorion conformance run --plan.",
+            hint="Grant them (neorion conformance run --plan lists all), or leave out checks with --only.",
         )

@@ -13,7 +13,7 @@ from neorion.keel.cli import Command, SuggestingChoice
     "--form",
     type=SuggestingChoice(["program", "rich"]),
     default="program",
-    help="program: PRODUCT.md of a PRODUCT.yaml; rich: HTML of a run.",
+    help="Form: program (PRODUCT.md of a PRODUCT.yaml) or rich (HTML of a run).",
 )
 @click.option(
     "--file",

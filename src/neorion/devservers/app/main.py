@@ -41,9 +41,11 @@ app = App("devservers", help="The processes behind development servers.", env_pr
 
 @app.command("operator")
 @click.option("--config", type=click.Path(path_type=Path), help="The operator's file.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig file; inside a Pod, its own cluster."
+)
 @click.option("--context", default="", help="The context in the kubeconfig.")
-@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def operator(out: Output, config: Path | None, kubeconfig: Path | None, context: str, log: str) -> None:
     """Turn DevServers into pods and volumes until told to stop."""
     setup(LogFormat(log))
@@ -59,7 +61,9 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
 
 
 @app.command("user-controller")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig file; inside a Pod, its own cluster."
+)
 @click.option("--context", default="", help="The context in the kubeconfig.")
 @click.option(
     "--bastion-token",
@@ -73,7 +77,7 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
     metavar="URL",
     help="The address of a user's public keys, with {login} in it.",
 )
-@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def user_controller(
     out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, keys_url: str, log: str
 ) -> None:
@@ -127,9 +131,11 @@ def user_controller(
 @click.option("--post-quantum", is_flag=True, help="Refuse clients without post-quantum key exchange.")
 @click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")
 @click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Whose cluster; inside a pod, its own.")
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path), help="Kubeconfig file; inside a Pod, its own cluster."
+)
 @click.option("--context", default="", help="The context in the kubeconfig.")
-@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def bastion(
     out: Output,
     kubeconfig: Path | None,

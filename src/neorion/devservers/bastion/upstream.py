@@ -134,7 +134,7 @@ def _explained(server: str, error: BaseException) -> BaseException:
         return Retry(
             "devservers.login_refused",
             f"The SSH server of {server} does not accept the bastion yet.",
-            hint="Servers learn the bastion's authority within two minutes of their start. Try again then.",
+            hint="Try again in two minutes: servers learn the bastion's authority after their start.",
         )
     if isinstance(error, asyncssh.Error | OSError | asyncio.CancelledError):
         return Retry("devservers.ssh_failed", f"The connection to {server} failed: {error}.")

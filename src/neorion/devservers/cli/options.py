@@ -42,7 +42,7 @@ def cluster_options(function: Callback) -> Callback:
         metavar="FILE",
         expose_value=False,
         callback=_collected,
-        help="Whose cluster; as for kubectl if none is given.",
+        help="Kubeconfig file; else kubectl's own.",
     )
     return context(kubeconfig(function))
 
@@ -83,7 +83,7 @@ rank_option = click.option(
     help="The rank of a distributed server; the first if none.",
 )
 timeout_option = click.option(
-    "--timeout", default="15m", metavar="TIME", help="How long to wait, as in 30s or 10m."
+    "--timeout", default="15m", metavar="TIME", help="Longest wait, as in 30s or 10m."
 )
 wait_option = click.option(
     "--wait/--no-wait", default=True, allow_from_autoenv=False, help="Wait until it has happened."

@@ -8,7 +8,9 @@ from neorion.keel.cli import Command
 
 @click.command("ssh-config", cls=Command, run=".ssh_config_impl:ssh_config_command")
 @click.option("--host", default="127.0.0.1", metavar="HOST", help="Where the bastion answers.")
-@click.option("--port", default=22, type=click.IntRange(1, 65535), metavar="PORT", help="Its port.")
+@click.option(
+    "--port", default=22, type=click.IntRange(1, 65535), metavar="PORT", help="Port of the bastion."
+)
 @click.option(
     "--known-hosts",
     default="~/.ssh/devservers_known_hosts",

@@ -55,7 +55,7 @@ async def _bastion_key(fleet: DevServerApi) -> str:
         raise NotFound(
             "devservers.no_bastion",
             "This cluster has no SSH bastion yet.",
-            hint="Ask an administrator to run: devctl install",
+            hint="Ask an administrator to run: devctl install.",
         ) from None
     return found.data.get(_HOST_KEY, "").strip()
 
@@ -66,6 +66,6 @@ def _user(fleet: DevServerApi) -> str:
         raise Conflict(
             "devservers.not_a_users_namespace",
             f"The namespace {fleet.namespace} is not that of a user.",
-            hint="Name yours: devctl ssh-config --namespace dev-USER",
+            hint="Name yours: devctl ssh-config --namespace dev-USER.",
         )
     return user

@@ -317,7 +317,7 @@ class DevServerApi:
             raise Conflict(
                 "devservers.expired",
                 f"{name} was to end at {last:%Y-%m-%d %H:%M %Z}, and would stop again at once.",
-                hint=f"Give it more time: devctl start {name} --time 2h",
+                hint=f"Give it more time: devctl start {name} --time 2h.",
             )
 
     async def _anew(self, server: DevServerObject, by: timedelta) -> dict[str, str | None]:
@@ -379,7 +379,7 @@ def map_errors(namespace: str) -> Generator[None]:
         raise NotFound(
             "devservers.not_installed",
             "This cluster does not know development servers.",
-            hint="Whoever runs it installs them: devctl install",
+            hint="Ask its administrator to run: devctl install.",
         ) from None
     except NotFound as error:
         if f'namespaces "{namespace}" not found' not in error.sentence:

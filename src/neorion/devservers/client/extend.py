@@ -31,7 +31,7 @@ def extended(
     """Counts from the end it has, so that it never ends sooner; with `shorten`, from now, whatever that means."""
     name, lifecycle = server.meta.name, server.spec.lifecycle
     if not server.spec.running:
-        raise Conflict("devservers.not_started", f"{name} does not run.", hint=f"devctl start {name}")
+        raise Conflict("devservers.not_started", f"{name} does not run.", hint=f"Run: devctl start {name}.")
     known = server.status.deadline
     reached = max(now, _end(server, flavor, now) or now)
     end = (now if shorten else reached) + by

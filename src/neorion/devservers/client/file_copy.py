@@ -83,7 +83,7 @@ def unpack(archive: BinaryIO, root: str, folder: Path, called: str) -> tuple[Ski
         raise Invalid(
             "devservers.outside",
             f"The server sent a name that leads out of {folder}: {error}",
-            hint="Nothing was written. Copy a part of it that has no such name.",
+            hint="Copy a part of it that has no such name.",
         ) from None
     except _MALFORMED as error:
         raise Terminal(

@@ -47,7 +47,7 @@ async def plan_move(fleet: DevServerApi, name: str, flavor: str) -> FlavorChange
         raise Conflict(
             "devservers.same_flavor",
             f"{name} is on {wanted.meta.name} already.",
-            hint="devctl flavors lists the others.",
+            hint="List the others: devctl flavors.",
         )
     seen = Observed(server, wanted, body=await _body(fleet, server), pods=tuple(await fleet.pods(name)))
     return FlavorChangePlan(server, wanted, seen.change)

@@ -74,7 +74,7 @@ async def pod_logs(fleet: DevServerApi, name: str, request: PodLogOptions) -> As
         raise NotFound(
             "devservers.no_previous",
             f"{name} has not been restarted: there is nothing from before.",
-            hint=f"devctl logs {name} shows what it writes now.",
+            hint=f"Read what it writes now: devctl logs {name}.",
         )
     async with fleet.client.logs(pod.meta.name, fleet.namespace, asked) as pieces:
         async for piece in pieces:

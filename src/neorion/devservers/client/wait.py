@@ -129,7 +129,7 @@ async def wait_deleted(fleet: DevServerApi, name: str, patience: Duration = PATI
                 if server is None:
                     return
     raise Deadline(
-        "devservers.not_gone", f"{name} was still there after {patience}.", hint=f"devctl events {name}"
+        "devservers.not_gone", f"{name} was still there after {patience}.", hint=f"Run: devctl events {name}."
     )
 
 
@@ -141,7 +141,7 @@ async def until_stopped(fleet: DevServerApi, name: str, patience: Duration = PAT
                 if is_observed(server) and server.status.phase in {Phase.STOPPED, Phase.EXPIRED}:
                     return server
     raise Deadline(
-        "devservers.not_stopped", f"{name} still ran after {patience}.", hint=f"devctl doctor {name}"
+        "devservers.not_stopped", f"{name} still ran after {patience}.", hint=f"Run: devctl doctor {name}."
     )
 
 
@@ -159,7 +159,9 @@ def _raise_if_failed(server: DevServerObject, flavor: str) -> None:
         found = diagnose(server)
         raise Terminal("devservers.failed", found.sentence, hint=found.hint or f"devctl events {name}")
     if not server.spec.running:
-        raise Conflict("devservers.stopped", f"{name} was stopped meanwhile.", hint=f"devctl start {name}")
+        raise Conflict(
+            "devservers.stopped", f"{name} was stopped meanwhile.", hint=f"Run: devctl start {name}."
+        )
     if flavor and server.spec.flavor != flavor:
         raise NoCapacity(
             "devservers.taken_back",

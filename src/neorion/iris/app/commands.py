@@ -31,9 +31,7 @@ worker = App("worker", help="The process that runs tasks on a machine.")
 _PRIVATE = 0o077
 
 _config = click.option("--config", type=click.Path(path_type=Path), help="The cluster file.")
-_log = click.option(
-    "--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log."
-)
+_log = click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 
 _log_file = click.option(
     "--log-file",
@@ -66,7 +64,7 @@ def controller_serve(
     """Run a controller until it is told to stop."""
     setup(LogFormat(log))
     if config is None:
-        raise Invalid("iris.no_config", "A controller needs a cluster file.", hint="name it: --config FILE")
+        raise Invalid("iris.no_config", "A controller needs a cluster file.", hint="Name it: --config FILE.")
     file = load(config, ClusterFile, os.environ)
     if bundle_prefix:
         storage = file.storage.model_copy(update={"bundle_prefix": bundle_prefix})
@@ -81,10 +79,10 @@ def controller_serve(
 @click.option(
     "--runtime",
     default=RuntimeName.PROCESS.value,
-    help="How tasks are run.",
+    help="Runtime of tasks.",
     type=click.Choice([runtime.value for runtime in RuntimeName]),
 )
-@click.option("--task-pods", default="", help="How Pods of attempts are made, as JSON; for kubernetes.")
+@click.option("--task-pods", default="", help="Settings of the attempts' Pods as JSON; for kubernetes.")
 @click.option("--controller", "address", default="", help="Where the controller answers.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Where the worker keeps its files.")
 @click.option("--slice", "piece", default="slice-by-hand", help="The slice this machine belongs to.")
@@ -93,7 +91,7 @@ def controller_serve(
 @click.option("--memory", type=_QuantityParam(), default="4Gi", help="Memory to offer.")
 @click.option("--disk", type=_QuantityParam(), default="10Gi", help="Disk to offer.")
 @click.option("--gpus", default=0, help="GPUs to offer.")
-@click.option("--gpu-variant", default="", help="What kind of GPUs.")
+@click.option("--gpu-variant", default="", help="Model of the GPUs.")
 @click.option("--attribute", "attributes", multiple=True, help="KEY=VALUE, for constraints.")
 @click.option("--token-file", type=click.Path(path_type=Path), help="Read the token from this file.")
 @click.option("--token-stdin", is_flag=True, help="Read the token from standard input.")
@@ -121,7 +119,9 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
         token = os.environ.get("IRIS_TOKEN", "")
     if options["token_stdin"] and not token:
         # Whoever started us went away before it let us go: we are not on anybody's record.
-        raise Unauthenticated("iris.no_token", "There was no token on standard input.", hint="start it again")
+        raise Unauthenticated(
+            "iris.no_token", "There was no token on standard input.", hint="Start it again."
+        )
     check_proof(address, token)
     identity = Identity(
         slice=options["piece"],
@@ -160,7 +160,7 @@ class _LocalOptions(TypedDict):
 @click.option("--port", default=10000, help="The port to listen on; 0 takes any that is free.")
 @click.option("--workers", default=2, help="Workers that are always there.")
 @_config
-@click.option("--auth/--no-auth", default=True, help="Whether to ask for tokens.")
+@click.option("--auth/--no-auth", default=True, help="Require tokens.")
 @click.option("--leash", is_flag=True, help="End when standard input ends, and say only what is wrong.")
 @_log_file
 def local(out: Output, **options: Unpack[_LocalOptions]) -> None:
@@ -205,14 +205,16 @@ def _token_in(path: Path) -> str:
         raise Unauthenticated(
             "iris.no_token",
             f"The token could not be read from {path}: {error.strerror}.",
-            hint="mount the Secret of the slice there",
+            hint="Mount the Secret of the slice there.",
         ) from None
 
 
 def _address_in(config: Path | None) -> str:
     if config is None:
         raise Invalid(
-            "iris.no_controller", "Where is the controller?", hint="--controller HOST:PORT, or --config FILE"
+            "iris.no_controller",
+            "Where is the controller?",
+            hint="Name it: --controller HOST:PORT, or --config FILE.",
         )
     file = load(config, ClusterFile, os.environ)
     if file.platform.in_cluster is None:

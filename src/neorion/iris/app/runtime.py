@@ -67,10 +67,10 @@ async def open_runtime(
 ) -> AsyncGenerator[Runtime]:
     if choice.name is RuntimeName.KUBERNETES and choice.task_pods is not None:
         # Not on machines that run tasks themselves.
-        from neorion.iris.adapters.runtimes.container.runner_server import RunnerAddress  # noqa: PLC0415
-        from neorion.iris.adapters.runtimes.container.runtime import ContainerRuntime  # noqa: PLC0415
-        from neorion.iris.adapters.runtimes.kubernetes import PodEngine  # noqa: PLC0415
-        from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415
+        from neorion.iris.adapters.runtimes.container.runner_server import RunnerAddress  # noqa: PLC0415 -- see above
+        from neorion.iris.adapters.runtimes.container.runtime import ContainerRuntime  # noqa: PLC0415 -- see above
+        from neorion.iris.adapters.runtimes.kubernetes import PodEngine  # noqa: PLC0415 -- see above
+        from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- see above
 
         address = RunnerAddress("0.0.0.0", choice.host)  # noqa: S104 -- runners show tokens
         async with connect(find_cluster(None), "iris", clock, rng) as api:

@@ -23,10 +23,10 @@ def variables(path: Path) -> dict[str, str]:
         raise Invalid(
             "iris.env_file",
             f"{path} cannot be read: {error.strerror}.",
-            hint="name a file of KEY=VALUE lines",
+            hint="Name a file of KEY=VALUE lines.",
         ) from None
     except UnicodeDecodeError:
-        raise Invalid("iris.env_file", f"{path} is no text.", hint="write it in UTF-8") from None
+        raise Invalid("iris.env_file", f"{path} is no text.", hint="Write it in UTF-8.") from None
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         said = line.strip()
@@ -41,7 +41,7 @@ def _pair(line: str, where: str) -> tuple[str, str]:
     pair = _PAIR.fullmatch(line)
     if pair is None:
         raise Invalid(
-            "iris.env_file", f"{where} is no variable.", hint="write KEY=VALUE, or # before a comment"
+            "iris.env_file", f"{where} is no variable.", hint="Write KEY=VALUE, or # before a comment."
         )
     name, value = pair.groups()
     if not value.startswith(('"', "'")):
@@ -51,7 +51,7 @@ def _pair(line: str, where: str) -> tuple[str, str]:
         raise Invalid(
             "iris.env_file",
             f"{where} has a quote that does not end with its value.",
-            hint='write KEY="a value", with \\" for a quote inside and \\n for the end of a line',
+            hint='Write KEY="a value", with \\" for a quote inside and \\n for the end of a line.',
         )
     if value.startswith("'"):
         return name, quoted[1]

@@ -78,7 +78,7 @@ def up(out: Output, place: Place, *, wait: bool) -> None:
             raise Terminal(
                 "iris.controller_not_ready",
                 f"The controller did not answer within {PATIENCE}: {last}",
-                hint="See more: iris cluster logs, kubectl describe pods",
+                hint="See more: iris cluster logs, kubectl describe pods.",
             )
         out.say("The controller answers. Reach it with: iris cluster tunnel --config FILE")
 

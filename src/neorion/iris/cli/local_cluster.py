@@ -123,7 +123,7 @@ async def _said(pid: int, said: Path, words: tuple[Path, int], clock: Clock) -> 
         if not _began(pid):
             raise _ended(*words)
         if clock.monotonic() > until:
-            raise Deadline("iris.cluster_slow", "The cluster did not start in time.", hint=f"see {log}")
+            raise Deadline("iris.cluster_slow", "The cluster did not start in time.", hint=f"See {log}.")
         await clock.sleep(_LOOK_EVERY)
     return address.strip()
 
@@ -170,7 +170,9 @@ def watch_over(wanted: LocalClusterOptions, show: Callable[[LocalCluster], None]
     finally:
         process.terminate()
         process.communicate()
-    raise Terminal("iris.cluster_start", "The cluster ended by itself.", hint="its last words stand above")
+    raise Terminal(
+        "iris.cluster_start", "The cluster ended by itself.", hint="Read the end of its log above."
+    )
 
 
 async def stop(folder: Path, clock: Clock) -> LocalCluster | None:
@@ -203,7 +205,7 @@ def _end(cluster: LocalCluster) -> None:
             raise Deadline(
                 "iris.cluster_stop",
                 f"The cluster was told to end, and process {cluster.pid} is still there.",
-                hint=f"see {cluster.log}, and run the same command again",
+                hint=f"See {cluster.log}, and run the same command again.",
             )
     finally:
         os.close(handle)

@@ -66,7 +66,7 @@ async def tasks_of(client: AsyncIrisClient, out: Output, job: str, only: int | N
             raise NotFound(
                 "iris.no_task",
                 f"{job} has tasks 0 to {len(tasks) - 1}.",
-                hint=f"see them with: iris task list {job}",
+                hint=f"See them with: iris task list {job}.",
             )
         return [tasks[only]]
     if len(tasks) > TASKS_MAX:

@@ -40,13 +40,13 @@ def _told(error: BaseException, controller: str, token: str | None) -> BaseExcep
         return Retry(
             "iris.unreachable",
             f"No controller answers at {controller}.",
-            hint="start one here: iris cluster start --local --detach; or name another: --controller URL",
+            hint="Start one here: iris cluster start --local --detach; or name another: --controller URL.",
         )
     # Without a token there is no pin either, by which the controller's key would be known.
     if isinstance(error, Unauthenticated) and not token and error.code in ("rpc.no_token", "rpc.tls"):
         return Unauthenticated(
             "iris.token",
             f"The controller at {controller} wants to know who you are.",
-            hint="set IRIS_TOKEN to your token; whoever runs the controller gives you one",
+            hint="Set IRIS_TOKEN to the token that the controller's administrator gave you.",
         )
     return error

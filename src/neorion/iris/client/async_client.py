@@ -121,13 +121,13 @@ class AsyncIrisClient(ControllerConnection):
         if any(given):
             if not callable(work):
                 raise Invalid(
-                    "iris.arguments", "Only a function takes arguments.", hint="put them into the command"
+                    "iris.arguments", "Only a function takes arguments.", hint="Put them into the command."
                 )
             if replicas > TASKS_WITH_ARGS_MAX:
                 raise Invalid(
                     "iris.arguments",
                     f"{replicas} tasks cannot be given arguments; {TASKS_WITH_ARGS_MAX} can.",
-                    hint="put the arguments into the function: functools.partial(function, …)",
+                    hint="Put the arguments into the function: functools.partial(function, …).",
                 )
             spec.inputs = [payload.pickled(given, "An argument")] * replicas
         return spec

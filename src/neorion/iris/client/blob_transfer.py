@@ -67,5 +67,5 @@ async def get_blob(calls: JobServiceClient, steady: RetryingCall, digest: str) -
         if not part.body:
             break
     if hashlib.sha256(body).hexdigest() != digest:
-        raise Retry("iris.blob_transfer", f"The blob {digest} arrived damaged.", hint="fetch it again")
+        raise Retry("iris.blob_transfer", f"The blob {digest} arrived damaged.", hint="Fetch it again.")
     return bytes(body)

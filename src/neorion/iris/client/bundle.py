@@ -45,7 +45,7 @@ def bundle(folder: Path, exclude: Sequence[str]) -> Bundle:
         raise Invalid(
             "iris.working_dir",
             f"{folder} is not a folder.",
-            hint="Name the folder whose files the job needs, e.g. working_dir='.'.",
+            hint="Name the folder whose files the job needs, as in working_dir='.'.",
         )
     names = sorted(name for name in _names(folder) if not _excluded(name, exclude))
     for name in names:

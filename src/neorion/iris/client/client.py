@@ -272,7 +272,7 @@ class IrisClient:
             raise Invalid(
                 "iris.forked",
                 f"The client is of process {self._owner}, from which this one was forked.",
-                hint="make a client in each process, after the fork",
+                hint="Make a client in each process, after the fork.",
             )
         if not self._finalizer.alive:
             raise _closed()
@@ -336,7 +336,9 @@ def _close(owner: int, portal: BlockingPortal, stack: ExitStack) -> None:
 
 
 def _closed() -> Invalid:
-    return Invalid("iris.closed", "The client is closed.", hint="make another, or stay inside of its with")
+    return Invalid(
+        "iris.closed", "The client is closed.", hint="Make another, or use it inside its with block."
+    )
 
 
 def _cancel(scopes: Iterable[anyio.CancelScope]) -> None:

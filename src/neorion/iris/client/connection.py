@@ -169,7 +169,7 @@ class ControllerConnection:
         raise WaitTimeout(
             "iris.wait",
             f"The job has not ended within {timeout:g} s.",
-            hint=f"it goes on; see why it waits with: iris why {job}",
+            hint=f"It goes on; see why it waits with: iris why {job}.",
         )
 
     async def _asked(self, job: str, most_ms: int) -> JobResults:

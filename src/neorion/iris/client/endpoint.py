@@ -48,7 +48,7 @@ def task_endpoint(env: Mapping[str, str]) -> Endpoint:
         raise Invalid(
             "iris.not_in_task",
             "This does not run inside of a task.",
-            hint="name a controller: IrisClient.remote(url)",
+            hint="Name a controller: IrisClient.remote(url).",
         )
     return resolve_endpoint(None, None, "", env)
 

@@ -16,7 +16,7 @@ def check_name(name: object) -> None:
     """Python takes anything for a name; what may stand in one, the controller says."""
     if not isinstance(name, str):
         raise Invalid(
-            "iris.name", f"{name!r:.80} is no job name.", hint='a name is a text: submit(work, "train")'
+            "iris.name", f"{name!r:.80} is no job name.", hint='Give the name as text: submit(work, "train").'
         )
 
 

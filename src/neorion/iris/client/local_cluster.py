@@ -56,7 +56,7 @@ class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
             raise Terminal(
                 "iris.embedded_ended",
                 f"The local cluster has ended, {f'by signal {-code}' if code < 0 else f'with exit code {code}'}.",
-                hint="make another client; its jobs went with it",
+                hint="Make another client and submit again: its jobs ended with it.",
             )
 
     def __exit__(
@@ -85,5 +85,5 @@ def _check(workers: object) -> None:
         raise Invalid(
             "iris.workers",
             f"A cluster on one machine has between 1 and {_WORKERS_MAX} workers, not {workers!r:.80}.",
-            hint="leave it out for 2",
+            hint="Leave it out for 2.",
         )

@@ -28,7 +28,7 @@ class Chunks:
             raise Invalid(
                 "iris.chunk",
                 f"{total} items cannot go in chunks of {size}.",
-                hint=f"take {max(1, least)} or more, or leave chunk out",
+                hint=f"Take {max(1, least)} or more, or leave chunk out.",
             )
         return cls(total, size or max(1, -(-total // CHUNKS)))
 

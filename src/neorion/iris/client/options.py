@@ -103,7 +103,7 @@ class BlobPayload:
             raise Invalid(
                 "iris.unpicklable",
                 f"{what} cannot be pickled: {error}.",
-                hint="pass plain data, and open files, locks and connections inside of the function",
+                hint="Pass plain data, and open files, locks and connections inside of the function.",
             ) from error
 
 
@@ -137,18 +137,18 @@ def check_replicas(replicas: object) -> None:
         raise Invalid(
             "iris.replicas",
             f"A job has a whole number of tasks, at least 1, not {replicas!r:.80}.",
-            hint="with nothing to do, submit none",
+            hint="Submit no job where there is nothing to do.",
         )
 
 
 def check_function(work: object) -> None:
     if not callable(work):
-        raise Invalid("iris.entry", f"{work!r:.80} is no function.", hint="the function comes first")
+        raise Invalid("iris.entry", f"{work!r:.80} is no function.", hint="Give the function first.")
     if inspect.iscoroutinefunction(work):
         raise Invalid(
             "iris.entry",
             f"{_named(work)} is an async function, and a task calls plain ones.",
-            hint=f"give one that runs it: lambda: asyncio.run({_named(work)}())",
+            hint=f"Give one that runs it: lambda: asyncio.run({_named(work)}()).",
         )
 
 
@@ -158,13 +158,13 @@ def check_call(work: Callable[..., Any], args: object, kwargs: object) -> None:
         raise Invalid(
             "iris.arguments",
             f"args are a tuple of arguments, not {args!r:.80}.",
-            hint="of one: args=(value,)",
+            hint="Write a tuple of one as args=(value,).",
         )
     if not isinstance(kwargs, Mapping):
         raise Invalid(
             "iris.arguments",
             f"kwargs are a mapping, not {kwargs!r:.80}.",
-            hint='write kwargs={"name": value}',
+            hint='Write kwargs={"name": value}.',
         )
     try:
         # The function itself and not what it wraps, which may take others.
@@ -177,7 +177,7 @@ def check_call(work: Callable[..., Any], args: object, kwargs: object) -> None:
         raise Invalid(
             "iris.arguments",
             f"{_named(work)} cannot be called like this: {error}.",
-            hint="give what it takes in args=(…) and kwargs={…}",
+            hint="Give what it takes in args=(…) and kwargs={…}.",
         ) from None
 
 
@@ -240,7 +240,7 @@ def _entry(work: Work, payload: BlobPayload) -> Entry:
         raise Invalid(
             "iris.entry",
             f"{work!r:.80} is neither a function nor a command.",
-            hint="give a function, a text for the shell, or a list of texts: a program and its arguments",
+            hint="Give a function, a text for the shell, or a list of texts: a program and its arguments.",
         )
     return Oneof("command", pb.Command(argv=argv))
 
@@ -295,7 +295,7 @@ def _gpu(wanted: str | float) -> tuple[str, int]:
         variant, count = count, "1"
     if not count.isdecimal():
         raise Invalid(
-            "iris.resources", f'"{wanted}" is no number of GPUs.', hint='write 8, "H100" or "H100:8"'
+            "iris.resources", f'"{wanted}" is no number of GPUs.', hint='Write 8, "H100" or "H100:8".'
         )
     return variant, int(count)
 
@@ -305,7 +305,7 @@ def _amount(name: str, value: str | float) -> Quantity:
         return Quantity.parse(value)
     except UnitError as error:
         raise Invalid(
-            "iris.resources", f"{name}: {error}.", hint='write an amount like 2, "500m" or "8Gi"'
+            "iris.resources", f"{name}: {error}.", hint='Write an amount like 2, "500m" or "8Gi".'
         ) from None
 
 
@@ -315,5 +315,5 @@ def _ms(name: str, value: str | float) -> int:
         return -(-Duration.parse(value).ns // 1_000_000)
     except UnitError as error:
         raise Invalid(
-            "iris.limits", f"{name}: {error}.", hint='write a time like 90, "30s" or "2h"'
+            "iris.limits", f"{name}: {error}.", hint='Write a time such as 90, "30s" or "2h".'
         ) from None

@@ -133,7 +133,7 @@ def load(body: bytes) -> Any:
         found = Terminal(
             "iris.unreadable",
             f"The {'error' if failed else 'value'} of the task cannot be unpickled here: {type(why).__name__}: {why}.",
-            hint="install here what the task has; or let it return plain data",
+            hint="Install here what the task has, or let it return plain data.",
         )
         found.__cause__ = why
         failed = True

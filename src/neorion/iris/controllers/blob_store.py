@@ -173,7 +173,7 @@ def wrong_hash(digest: Digest) -> Invalid:
     return Invalid(
         "iris.blob_hash",
         f"A blob does not have the hash {digest} that it was sent under.",
-        hint="send it under the SHA-256 of its bytes",
+        hint="Send it under the SHA-256 of its bytes.",
     )
 
 

@@ -86,7 +86,7 @@ class BlobUploads:
             raise Retry(
                 "iris.blobs_arriving",
                 f"{ARRIVALS_MAX} large blobs are on their way here already.",
-                hint="it is tried again by itself",
+                hint="Wait: it is tried again by itself.",
                 after=_BUSY_AFTER,
             )
         arrival = _Upload(self._folder / str(next(self._numbers)), self._clock.monotonic())
@@ -99,14 +99,14 @@ class BlobUploads:
             raise Invalid(
                 "iris.blob_part",
                 f"A part of a blob begins at {offset}, and {arrival.size} bytes came before it.",
-                hint="send it again from 0",
+                hint="Send it again from 0.",
             )
         fresh = body[arrival.size - offset :]
         if arrival.size + len(fresh) > BLOB_BYTES_MAX:
             raise Invalid(
                 "iris.blob_large",
                 f"A blob may have {BLOB_BYTES_MAX} bytes.",
-                hint="write it to storage, and send where it is",
+                hint="Write it to storage, and send where it is.",
             )
         if fresh:
             try:
@@ -117,7 +117,7 @@ class BlobUploads:
                 raise NoCapacity(
                     "iris.blobs_full",
                     "The disk where the controller gathers blobs is full.",
-                    hint="free some space there, or end jobs that are no longer needed",
+                    hint="Free some space there, or end jobs that are no longer needed.",
                     scope="blobs",
                 ) from error
 

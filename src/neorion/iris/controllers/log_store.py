@@ -54,7 +54,7 @@ class _Log:
             raise NoCapacity(
                 "iris.logs_full",
                 "The disk where the controller keeps logs is full.",
-                hint="free some space there: what is missing follows",
+                hint="Free some space there: what is missing follows.",
                 scope="logs",
             ) from error
         self._parts[start] = self._parts.get(start, 0) + len(text)

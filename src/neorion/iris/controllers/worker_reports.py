@@ -86,7 +86,7 @@ class WorkerReports:
         worker = self._cluster.workers.get(WorkerId(request.worker))
         if worker is None or worker.state is WorkerState.LOST:
             raise NotFound(
-                "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
+                "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="Join again."
             )
         _check(request)
         self._hear(worker)
@@ -190,5 +190,5 @@ def _check(request: pb.ReportRequest) -> None:
             raise Invalid(
                 "iris.report",
                 f"The report speaks of {seen.phase[:40]!r} and {seen.kind[:40]!r}.",
-                hint="bring worker and controller to the same version",
+                hint="Bring worker and controller to the same version.",
             )

@@ -221,7 +221,7 @@ class _SchedulingPass:
         raise Terminal(
             "iris.unexplained",
             "A job was left waiting beside room that nobody keeps.",
-            hint="this is a defect of the scheduler: report it together with the view",
+            hint="Report this defect of the scheduler together with the view.",
         )
 
 

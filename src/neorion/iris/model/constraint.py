@@ -77,7 +77,7 @@ class Constraint:
             raise Invalid(
                 "iris.constraint",
                 f'"{text[:80]}" is no constraint.',
-                hint='write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot"',
+                hint='Write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot".',
             )
         op = Op(found[2].strip())
         values = tuple(part.strip() for part in found[3].split(",")) if op is Op.IN else (found[3].strip(),)

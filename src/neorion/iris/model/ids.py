@@ -61,7 +61,7 @@ class JobName(str):
             raise Invalid(
                 "iris.name",
                 f"{text[:80]!r} is no job name.",
-                hint="letters, digits, '.', '_' and '-', up to 63 of them, beginning and ending with a letter or digit",
+                hint="Use up to 63 letters, digits, '.', '_' and '-', beginning and ending with a letter or digit.",
             )
         return super().__new__(cls, text)
 

@@ -41,7 +41,7 @@ def resources(message: pb.Resources | None) -> Resources:
     amounts = (m.cpu_milli, m.memory_bytes, m.disk_bytes, m.gpus)
     if any(amount < 0 for amount in amounts):
         raise Invalid(
-            "iris.resources", "Resources cannot be less than nothing.", hint="give amounts of 0 or more"
+            "iris.resources", "Resources cannot be less than nothing.", hint="Give amounts of 0 or more."
         )
     return Resources(m.cpu_milli, m.memory_bytes, m.disk_bytes, m.gpus, m.gpu_variant)
 
@@ -81,16 +81,18 @@ def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
         raise Invalid(
             "iris.replicas",
             f"A job has between 1 and {REPLICAS_MAX} tasks, not {replicas}.",
-            hint="put more work into each task, or submit several jobs",
+            hint="Put more work into each task, or submit several jobs.",
         )
     if message.inputs and len(message.inputs) != replicas:
         raise Invalid(
             "iris.inputs",
             f"{len(message.inputs)} inputs do not fit {replicas} tasks.",
-            hint="give one for each task, or none",
+            hint="Give one for each task, or none.",
         )
     if message.wait_limit_ms < 0 or message.run_limit_ms < 0 or message.max_failed_tasks < 0:
-        raise Invalid("iris.limits", "A limit cannot be less than nothing.", hint="leave it out for no limit")
+        raise Invalid(
+            "iris.limits", "A limit cannot be less than nothing.", hint="Leave it out for no limit."
+        )
     return JobSpec(
         name=name,
         entry=entry(message.entry),
@@ -138,7 +140,7 @@ def environment(message: pb.Environment | None) -> TaskEnvironment:
             raise Invalid(
                 "iris.variable",
                 f"{name[:80]!r} cannot be an environment variable.",
-                hint="a name has no '=', and neither name nor value a NUL character",
+                hint="Leave '=' out of names, and NUL characters out of names and values.",
             )
     _texts("variables", list(m.variables.values()))
     return TaskEnvironment(
@@ -165,7 +167,7 @@ def digest(text: str) -> Digest:
         raise Invalid(
             "iris.digest",
             f"{text[:80]!r} is no SHA-256 in hexadecimal.",
-            hint="a blob goes by 64 hexadecimal digits in lower case",
+            hint="Name a blob by 64 hexadecimal digits in lower case.",
         )
     return Digest(text)
 
@@ -198,7 +200,7 @@ def entry(message: Entry | None) -> Command | FunctionCall:
             return FunctionCall(digest(call.function))
         case _:
             raise Invalid(
-                "iris.entry", "A job needs a command or a function to run.", hint="give one of both"
+                "iris.entry", "A job needs a command or a function to run.", hint="Give one of both."
             )
 
 
@@ -208,7 +210,7 @@ def _check_size(message: pb.JobSpec) -> None:
         raise Invalid(
             "iris.spec_too_large",
             f"The job's description has {size} bytes; {SPEC_BYTES_MAX} are allowed.",
-            hint="put data into the arguments of a function or into files, not into commands and variables",
+            hint="Put data into the arguments of a function or into files, not into commands and variables.",
         )
 
 
@@ -223,7 +225,7 @@ def _constraints(message: pb.JobSpec) -> tuple[Constraint, ...]:
             raise Invalid(
                 "iris.constraint",
                 f'"{one.key[:80]} {one.op}" has the wrong number of values.',
-                hint='write "key", "!key", "key=value" or "key in a,b"',
+                hint='Write "key", "!key", "key=value" or "key in a,b".',
             )
     return tuple(Constraint(c.key, Op(c.op), tuple(c.values), not c.preferred) for c in message.constraints)
 
@@ -243,14 +245,14 @@ def _budget(message: pb.JobSpec) -> RetryBudget:
     losses = message.retries_after_loss if message.has_field("retries_after_loss") else default.losses
     if failures < 0 or losses < 0:
         raise Invalid(
-            "iris.budget", "A task cannot be tried less than once.", hint="give a number of retries from 0"
+            "iris.budget", "A task cannot be tried less than once.", hint="Give a number of retries from 0."
         )
     return RetryBudget(failures, losses)
 
 
 def _packages(message: pb.Environment) -> tuple[str, ...]:
     if not all(name.strip() for name in message.packages):
-        raise Invalid("iris.packages", "One of the packages has no name.", hint="leave it out, or name it")
+        raise Invalid("iris.packages", "One of the packages has no name.", hint="Leave it out, or name it.")
     return _texts("packages", message.packages)
 
 
@@ -260,7 +262,7 @@ def _ports(message: pb.JobSpec) -> tuple[str, ...]:
             raise Invalid(
                 "iris.ports",
                 f"{name[:80]!r} is no name of a port.",
-                hint="its name has letters, digits, '.', '_' and '-', up to 63 of them",
+                hint="Name it with up to 63 letters, digits, '.', '_' and '-'.",
             )
     return _texts("ports", message.ports)
 
@@ -270,7 +272,7 @@ def _texts(what: str, values: "list[str]") -> tuple[str, ...]:
         raise Invalid(
             "iris.too_long",
             f"{what}: too many, too long, or with a NUL character.",
-            hint=f"at most {LIST_MAX}, each of at most {TEXT_CHARS_MAX} characters; send data as files or arguments",
+            hint=f"Give at most {LIST_MAX}, each of at most {TEXT_CHARS_MAX} characters; send data as files or arguments.",
         )
     return tuple(values)
 

@@ -42,7 +42,7 @@ def check_reader(name: JobName) -> None:
 def check_admin() -> None:
     who = caller()
     if USER in who.roles and ADMIN not in who.roles:
-        raise Denied("iris.admins_only", f"{who.name} is no administrator.", hint="ask one")
+        raise Denied("iris.admins_only", f"{who.name} is no administrator.", hint="Ask an administrator.")
 
 
 def check_is_worker(worker: str) -> None:
@@ -51,7 +51,7 @@ def check_is_worker(worker: str) -> None:
         raise Denied(
             "iris.not_this_worker",
             f"{who.name} cannot speak for {worker[:80]}.",
-            hint="every worker has a token of its own",
+            hint="Use the worker's own token.",
         )
 
 
@@ -69,7 +69,7 @@ def joining_worker_id(cluster: ClusterState, request: pb.JoinRequest) -> WorkerI
             raise Denied(
                 "iris.not_by_hand",
                 f"{request.slice[:80]} was made by the platform.",
-                hint="choose another name with --slice",
+                hint="Choose another name with --slice.",
             )
         return WorkerId("")
     return WorkerId(request.worker)

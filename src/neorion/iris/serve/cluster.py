@@ -135,7 +135,7 @@ class ClusterEndpoint(ClusterService):
             raise Conflict(
                 "iris.worker_goes",
                 f"{worker.id} {why}, and takes no more work.",
-                hint="see what there is with: iris slice list, iris worker list",
+                hint="See what there is with: iris slice list, iris worker list.",
             )
 
     def _worker(self, name: str) -> Worker:

@@ -54,7 +54,7 @@ class JobEndpoint(JobService):
     async def submit(self, request: pb.SubmitRequest, ctx: object) -> pb.SubmitResponse:
         message = request.spec
         if message is None:
-            raise Invalid("iris.spec", "The submission has no job in it.", hint="fill in its spec")
+            raise Invalid("iris.spec", "The submission has no job in it.", hint="Fill in its spec.")
         async with self.audit_log.entry(caller().name, "Submit", message.name) as entry:
             return await self._submit(request, message, entry)
 
@@ -82,7 +82,9 @@ class JobEndpoint(JobService):
         for digest in needed:
             if digest not in sent and not await self.blobs.has(digest):
                 raise Invalid(
-                    "iris.blob_missing", f"The blob {digest} was not sent.", hint="send it first, or along"
+                    "iris.blob_missing",
+                    f"The blob {digest} was not sent.",
+                    hint="Send it first, or with the job.",
                 )
         for blob in request.blobs:
             await self.blobs.put(wire.digest(blob.digest), blob.body)
@@ -267,7 +269,7 @@ class JobEndpoint(JobService):
             raise NotFound(
                 "iris.no_task",
                 f"{job.spec.name} has tasks 0 to {len(tasks) - 1}.",
-                hint=f"see them with: iris task list {job.spec.name}",
+                hint=f"See them with: iris task list {job.spec.name}.",
             )
         return tasks[index]
 
@@ -281,6 +283,8 @@ class JobEndpoint(JobService):
             tried = "has no such try" if past or live else "has not been tried"
             see = f"task attempts {job.spec.name} {request.task}" if past or live else f"why {job.spec.name}"
             raise NotFound(
-                "iris.no_attempt", f"Task {request.task} of {job.spec.name} {tried}.", hint=f"iris {see}"
+                "iris.no_attempt",
+                f"Task {request.task} of {job.spec.name} {tried}.",
+                hint=f"Run: iris {see}.",
             )
         return chosen[-1]

@@ -50,7 +50,7 @@ def check_in_subtree(name: JobName) -> None:
         raise Denied(
             "iris.not_kin",
             f"A task of {who.job} does not reach {name}.",
-            hint=f"names inside of a task begin with {who.job}/, or with no / at all",
+            hint=f"Begin names inside a task with {who.job}/, or use no / at all.",
         )
 
 
@@ -62,7 +62,7 @@ def check_is_child(name: JobName) -> None:
         raise Denied(
             "iris.own_name",
             f"{name} is the job that this task belongs to.",
-            hint="give the new job a name of its own",
+            hint="Give the new job a name of its own.",
         )
 
 

@@ -64,7 +64,7 @@ class WorkerEndpoint(WorkerService):
         worker = WorkerId(request.worker)
         if worker not in self.context.cluster.workers:
             raise NotFound(
-                "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="join again"
+                "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="Join again."
             )
         async for batch in self.dispatcher.orders(worker):
             yield batch

@@ -129,7 +129,7 @@ class MemoryPlatform:
     def _find(self, piece: SliceId) -> _Slice:
         if (known := self._pieces.get(piece)) is None:
             raise NotFound(
-                "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list"
+                "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list."
             )
         return known
 

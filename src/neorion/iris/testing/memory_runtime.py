@@ -78,7 +78,7 @@ class MemoryRuntime:
         if order.attempt in self._runs:
             return
         if not self._leased():
-            raise Conflict("runtime.no_lease", "Nothing may be started without a lease.", hint="renew first")
+            raise Conflict("runtime.no_lease", "Nothing may be started without a lease.", hint="Renew first.")
         fate = self._script(order)
         run = _Run(
             order, fate, AttemptStatus(order.attempt, Phase.BUILDING), self._clock.monotonic() + fate.build_s
@@ -101,7 +101,7 @@ class MemoryRuntime:
     async def forget(self, *attempts: AttemptId) -> None:
         known = [run for attempt in attempts if (run := self._runs.get(attempt)) is not None]
         if any(run.seen.phase is not Phase.ENDED for run in known):
-            raise Conflict("runtime.running", "The attempt has not ended.", hint="stop it first")
+            raise Conflict("runtime.running", "The attempt has not ended.", hint="Stop it first.")
         for attempt in attempts:
             self._runs.pop(attempt, None)
             for path in (self._result(attempt), self.log(attempt)):

@@ -83,7 +83,7 @@ class BlobCache:
                 raise
             self._make_room(0)
             raise Retry(
-                "iris.worker_disk", "There is no room for a task's blobs.", hint="free space on the worker"
+                "iris.worker_disk", "There is no room for a task's blobs.", hint="Free space on the worker."
             ) from error
 
     def _settle(self, digest: Digest) -> None:

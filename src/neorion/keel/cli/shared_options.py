@@ -85,7 +85,7 @@ def shared_options() -> list[SharedOption]:
             type=SuggestingChoice([each.value for each in Format]),
             default=Format.TABLE.value,
             metavar="FORMAT",
-            help="How results are shown: table, wide, json, yaml, name.",
+            help="Output format: table, wide, json, yaml, name.",
         ),
         option(
             "--color",

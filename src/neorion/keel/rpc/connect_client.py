@@ -219,7 +219,7 @@ class ConnectCaller:
         return Unauthenticated(
             "rpc.tls",
             "The two sides do not trust each other's certificates.",
-            hint=f"Check the authority and the client certificate used for {self._address}.",
+            hint=f"Give the client a token of {self._address}, or check its authority and the client certificate.",
         )
 
     def _late(self) -> Deadline:

@@ -28,7 +28,7 @@ class LinkConditions:
             raise Invalid(
                 "sim.weather",
                 f"{self} is no weather.",
-                hint="delay_s is (least, most) with 0 <= least <= most; drop and duplicate lie between 0 and 1.",
+                hint="Give delay_s as (least, most) with 0 <= least <= most, and drop and duplicate between 0 and 1.",
             )
 
 

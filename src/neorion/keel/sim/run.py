@@ -45,7 +45,7 @@ class Outcome(Generic[T]):
             "sim.failed",
             f"seed {self.seed} failed at step {self.steps:,}, {self.elapsed.seconds:.6f} s:"
             f" {type(self.error).__name__}: {self.error}",
-            hint=f"replay: {replay or f'simulate(scenario, {self.seed})'}",
+            hint=f"Replay: {replay or f'simulate(scenario, {self.seed})'}.",
         )
         failure.add_note(f"trace {self.digest}, its end:")
         for line in self.tail:

@@ -150,5 +150,5 @@ def _extra(name: str, package: str) -> Generator[None]:
         raise Terminal(
             "store.extra",
             f"This store needs the package {package}, which is not installed.",
-            hint=f"pip install 'neorion[{name}]'",
+            hint=f"Run: pip install 'neorion[{name}]'.",
         ) from error

@@ -105,7 +105,7 @@ class PostgresEngine:
             raise NotFound(
                 "store.schema",
                 "The schema that the address names does not exist.",
-                hint="Create it: CREATE SCHEMA name",
+                hint="Create it: CREATE SCHEMA name.",
             )
         tables = {name for (name,) in self._run(_TABLES)}
         if "store_migration" in tables:
@@ -114,7 +114,7 @@ class PostgresEngine:
             raise Invalid(
                 "store.foreign",
                 f"The schema holds tables of another program: {', '.join(sorted(tables)[:3])}.",
-                hint="Use a database or schema of its own: postgresql://…/database?options=-csearch_path%3Dname",
+                hint="Use a database or schema of its own: postgresql://…/database?options=-csearch_path%3Dname.",
             )
         return []
 

@@ -69,7 +69,7 @@ def _refuse_old_engine(version: str) -> None:
         raise Terminal(
             "store.engine",
             f"SQLite {version} can lose committed data; at least {'.'.join(map(str, _ENGINE_MIN))} is needed.",
-            hint="pip install --upgrade 'neorion[server]'",
+            hint="Run: pip install --upgrade 'neorion[server]'.",
         )
 
 

@@ -118,7 +118,7 @@ class IrisDemand:
             raise Retry(
                 "navarch.iris_unreachable",
                 f"Iris at {url} does not answer: {type(error).__name__}.",
-                hint="check server.iris.url",
+                hint="Check server.iris.url.",
                 after=_ASK_AGAIN,
             ) from None
         _check(url, head.status)
@@ -130,10 +130,10 @@ def _check(url: str, status: int) -> None:
         return
     if status in (401, 403):
         raise Denied(
-            "navarch.iris_denied", f"Iris at {url} answers {status}.", hint="check server.iris.token_env"
+            "navarch.iris_denied", f"Iris at {url} answers {status}.", hint="Check server.iris.token_env."
         )
     raise Retry(
-        "navarch.iris_failed", f"Iris at {url} answers {status}.", hint="look at its log", after=_ASK_AGAIN
+        "navarch.iris_failed", f"Iris at {url} answers {status}.", hint="Read its log.", after=_ASK_AGAIN
     )
 
 
@@ -144,5 +144,5 @@ def _decoded(url: str, body: bytes) -> _Page:
         raise Invalid(
             "navarch.iris_answer",
             f"{url} answers something else than a list of jobs: {error}.",
-            hint="name the address of an Iris controller",
+            hint="Name the address of an Iris controller.",
         ) from None

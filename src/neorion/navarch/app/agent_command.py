@@ -13,7 +13,7 @@ _REMEDIES: Final = ("reset_gpu", "reboot")
 
 @click.command("agent", cls=Command, run=".agent_impl:agent", extras=("server", "navarch"))
 @click.option("--server", required=True, metavar="ADDRESS", help="Where the control plane answers.")
-@click.option("--node-id", required=True, help="What this machine is called there, or in Kubernetes.")
+@click.option("--node-id", required=True, help="Name of this machine there, or in Kubernetes.")
 @click.option("--pool", default="", help="The pool to join, for a machine that somebody else bought.")
 @click.option("--ca-file", type=click.Path(path_type=Path), help="Whom to trust; connects by TLS.")
 @click.option("--state", default=_STATE, type=click.Path(path_type=Path), help="A folder that outlives it.")
@@ -22,13 +22,13 @@ _REMEDIES: Final = ("reset_gpu", "reboot")
     "--allow",
     multiple=True,
     type=click.Choice(_REMEDIES),
-    help="What it may do when told to; nothing if not given.",
+    help="Remedies it may carry out; none by default.",
 )
 @click.option(
     "--cloud",
     type=click.Choice(["aws", "gcp"]),
     help="Listen for this cloud's notice that it takes the machine back.",
 )
-@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Who reads the log.")
+@click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def agent() -> None:
     """Watch this machine for a control plane. The token for joining is NAVARCH_AUTH_TOKEN."""

@@ -63,5 +63,5 @@ def _make_folder(path: Path) -> None:
         raise Invalid(
             "agent.state",
             f"The agent cannot keep anything in {path}: {error.strerror}.",
-            hint="name a folder of its own with --state",
+            hint="Name a folder of its own with --state.",
         ) from None

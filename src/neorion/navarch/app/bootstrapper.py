@@ -27,7 +27,7 @@ def outfitter(file: ConfigFile, specs: Mapping[str, PoolSpec], folder: Path) -> 
             raise Invalid(
                 "navarch.no_address",
                 f"The setup commands of {spec.name} name the control plane, and nobody knows where machines reach it.",
-                hint="write external_address: below server:",
+                hint="Write external_address: below server:.",
             )
     return made
 

@@ -166,6 +166,6 @@ def _waits() -> Retry:
     return Retry(
         "navarch.standby",
         "This replica waits for the leader to end.",
-        hint="ask the leader: through a Service, only replicas that are ready are asked",
+        hint="Send it to the leader: a Service leads to replicas that are ready.",
         after=_ASK_AGAIN,
     )

@@ -77,7 +77,7 @@ async def _lambda(name: str, section: Section, around: ProviderContext) -> Provi
         raise Invalid(
             "navarch.no_key",
             f"The key of {name} is not in {variable}.",
-            hint=f"set {variable}, or name another variable with api_key_env",
+            hint=f"Set {variable}, or name another variable with api_key_env.",
         )
     regions = _regions(name, section, around.specs.values())
     settings = LambdaSettings(SecretValue(key), regions, section.api_url or URL)
@@ -107,6 +107,6 @@ def _regions(name: str, section: Section, specs: Iterable[PoolSpec]) -> tuple[st
         raise Invalid(
             "navarch.no_region",
             f"A pool that buys from {name} names no region.",
-            hint="write region: for the pool, or for the provider",
+            hint="Write region: for the pool, or for the provider.",
         )
     return tuple(sorted(named | {section.region} - {""}))

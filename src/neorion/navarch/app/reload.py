@@ -133,7 +133,7 @@ class Reloader:
             raise Invalid(
                 "navarch.needs_restart",
                 f"Not without a restart: {', '.join(fixed)}.",
-                hint="restart the control plane with this file, or take it back",
+                hint="Restart the control plane with this file, or take it back.",
             )
         check_in_use(self._deck.book, specs, file.providers)
 

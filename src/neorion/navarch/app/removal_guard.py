@@ -13,7 +13,7 @@ def check_in_use(book: FleetState, pools: Collection[str], clouds: Collection[st
         raise Conflict(
             "navarch.pool_in_use",
             f"The pool {name} still has nodes ({count}) and is not in the file any more.",
-            hint="put it back, set its min_nodes to 0 and scale it to 0 first; another fleet needs a server.state_dir of its own",
+            hint="Put it back, set its min_nodes to 0 and scale it to 0 first; another fleet needs a server.state_dir of its own.",
         )
     # Machines that joined are nobody's to give back.
     bought = Counter(node.place.provider for node in book.nodes.values() if node.place.provider)
@@ -21,7 +21,7 @@ def check_in_use(book: FleetState, pools: Collection[str], clouds: Collection[st
         raise Conflict(
             "navarch.provider_in_use",
             f"The provider {name} still has nodes ({count}) and is not in the file any more.",
-            hint="put it back, and take it out of its pools first: their nodes there are given back when they are replaced",
+            hint="Put it back, and take it out of its pools first: their nodes there are given back when they are replaced.",
         )
 
 

@@ -114,7 +114,7 @@ async def _iris(
         raise Invalid(
             "navarch.no_iris_token",
             f"The token for Iris is not in {section.token_env}.",
-            hint=f"set {section.token_env}, or remove token_env",
+            hint=f"Set {section.token_env}, or remove token_env.",
         )
     pin, secret = PinnedToken.parse(token)
     check_proof(section.url, token)

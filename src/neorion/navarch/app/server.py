@@ -39,7 +39,7 @@ _GRACE = Duration.of(seconds=2)
 
 @dataclass(frozen=True, slots=True)
 class RunningControlPlane:
-    """A control plane that answers at `address`; `token` is its operator's."""
+    """A control plane that answers at `address`. `token` is its operator's, with the pin of its key."""
 
     address: str
     token: str
@@ -101,7 +101,7 @@ async def serving(
         stack.enter_context(_token_left(env, server.port, str(PinnedToken(pin, token))))
         for one in fakes.values():
             crew.spawn("navarch.fake", lambda one=one: run_fake_agents(one, _dial(inner, ids), token, ids))
-        yield RunningControlPlane(server.address, token, plane, fakes)
+        yield RunningControlPlane(server.address, str(PinnedToken(pin, token)), plane, fakes)
 
 
 def _tls(file: ConfigFile, folder: Path, state: Path) -> ServerTls | None:
@@ -127,7 +127,7 @@ def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids, pin: str = "
         raise Invalid(
             "navarch.no_auth",
             f"Nobody would be asked who they are on {host}.",
-            hint="set NAVARCH_AUTH_TOKEN, or listen on 127.0.0.1",
+            hint="Set NAVARCH_AUTH_TOKEN, or listen on 127.0.0.1.",
         )
     return SecretFile(path, ids, pin).value
 

@@ -23,5 +23,5 @@ server_option = click.option(
     "--server", default=DEFAULT_SERVER, metavar="URL", help="Where the control plane answers."
 )
 why_option = click.option(
-    "--why", default="", metavar="TEXT", allow_from_autoenv=False, help="For the node's story."
+    "--why", default="", metavar="TEXT", allow_from_autoenv=False, help="Reason, for the node's history."
 )

@@ -37,10 +37,10 @@ def _told(error: BaseException, server: str) -> BaseException:
         return Retry(
             "navarch.unreachable",
             f"No control plane answers at {server}.",
-            hint="start one: navarch serve --config FILE; or name another: --server URL",
+            hint="Start one: navarch serve --config FILE; or name another: --server URL.",
         )
     if isinstance(error, Unauthenticated):
         return Unauthenticated(
-            error.code, error.sentence, hint="set NAVARCH_AUTH_TOKEN to the operator's token"
+            error.code, error.sentence, hint="Set NAVARCH_AUTH_TOKEN to the operator's token."
         )
     return error

@@ -233,7 +233,7 @@ class AgentReports:
             raise Retry(
                 "navarch.not_the_same",
                 f"Another agent speaks for {node.id}, and it is not long ago.",
-                hint="keep the agent's --state folder over restarts; without it, joining again takes a while",
+                hint="Keep the agent's --state folder over restarts; without it, joining again takes a while.",
                 after=left,
             )
         self._moves.tell(node.id, "node.rejoined", "an agent without the papers of before speaks for it now")
@@ -265,7 +265,7 @@ class AgentReports:
             raise Retry(
                 "navarch.not_yet",
                 f"{node.id} is ordered; its cloud has not answered yet.",
-                hint="try again soon",
+                hint="Try again soon.",
             )
         return node
 
@@ -281,7 +281,7 @@ class AgentReports:
             raise Denied(
                 "navarch.stranger",
                 f"No machine that was bought here is called {said.claim.name[:80]!r}.",
-                hint="to watch machines of others, set adopt: true on their pool and start the agent with --pool",
+                hint="To watch machines of others, set adopt: true on their pool and start the agent with --pool.",
             )
         now = self._deck.clock.now()
         node = Node(

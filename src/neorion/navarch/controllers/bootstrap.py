@@ -108,7 +108,7 @@ class NodeBootstrapper:
             raise Retry(
                 "navarch.setup_failed",
                 f"{sentence[0].upper()}{sentence[1:]} on {node_id}.",
-                hint=f"see what it said: navarch node history {node_id} -o json",
+                hint=f"See what it said: navarch node history {node_id} -o json.",
             )
         self._moves.change(replace(node, set_up=number + 1))
         await self._deck.journal.wait_durable()

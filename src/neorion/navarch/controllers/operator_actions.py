@@ -121,7 +121,7 @@ class OperatorActions:
             raise Invalid(
                 "navarch.pool_size",
                 f"{pool} has between {least} and {most} nodes, not {size}.",
-                hint="change min_nodes or max_nodes in the configuration",
+                hint="Change min_nodes or max_nodes in the configuration.",
             )
         now = self._deck.clock.now()
         state = replace(self._book.shelf(pool).state, wanted=size, wanted_by=asker.words, scaled=now)
@@ -147,7 +147,7 @@ class OperatorActions:
             raise Conflict(
                 "navarch.begun",
                 f"The repair of {node.id} has begun already.",
-                hint=f"navarch explain {node.id}",
+                hint=f"Run: navarch explain {node.id}.",
             )
         return repair
 
@@ -178,7 +178,7 @@ class OperatorActions:
             raise Conflict(
                 "navarch.too_late",
                 f"The repair of {node.id} cannot be called off any more: it is {repair.step.value}.",
-                hint=f"navarch explain {node.id}",
+                hint=f"Run: navarch explain {node.id}.",
             )
         self._moves.step(repair, RepairStep.CANCELLED, asker.words)
 
@@ -210,11 +210,11 @@ def _cannot(verb: str, node: Node) -> Conflict:
     return Conflict(
         "navarch.node_state",
         f"{node.id} is {node.state.value} and cannot be {verb}.",
-        hint=f"navarch explain {node.id}",
+        hint=f"Run: navarch explain {node.id}.",
     )
 
 
 def _no_repair(node: Node) -> NotFound:
     return NotFound(
-        "navarch.no_repair", f"Nothing is to be done to {node.id}.", hint=f"navarch explain {node.id}"
+        "navarch.no_repair", f"Nothing is to be done to {node.id}.", hint=f"Run: navarch explain {node.id}."
     )

@@ -172,7 +172,7 @@ class Provisioner:
             raise Retry(
                 "navarch.unsettled",
                 f"{cloud} may still list what it was asked for last.",
-                hint="nothing: it is looked for again",
+                hint="Wait: it is looked for again.",
                 after=left,
             )
         why = f"{cloud} did not say for {ABANDON_AFTER} whether it was made"

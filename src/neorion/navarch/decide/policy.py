@@ -57,7 +57,7 @@ def compiled(policy: Policy) -> CompiledPolicy:
     """Refuses what could never be evaluated: wrong syntax, variables that do not exist."""
     if len(policy.rules) > RULES_MAX:
         raise Invalid(
-            "navarch.policy", f"{policy.name} has more than {RULES_MAX} rules.", hint="join some of them"
+            "navarch.policy", f"{policy.name} has more than {RULES_MAX} rules.", hint="Join some of them."
         )
     programs = tuple(_program(policy, rule) for rule in policy.rules)
     sees = frozenset(name for program in programs for name in program.variables())
@@ -170,7 +170,7 @@ def _program(policy: Policy, rule: Rule) -> cel.Program:
     except (ValueError, RuntimeError, TypeError) as error:
         words = " ".join(str(error).split())[:200]
         raise Invalid(
-            "navarch.rule", f"The condition of {where} is no CEL: {words}", hint="see the guide to policies"
+            "navarch.rule", f"The condition of {where} is no CEL: {words}", hint="Read the guide to policies."
         ) from None
     for name in program.variables():
         if name not in VARIABLES and not _bound(rule.condition, name):

@@ -46,7 +46,7 @@ def claim(message: pb.RegisterRequest) -> IdentityClaim:
     for key in _NAMES:
         _text(key, getattr(message, key), 300)
     if not message.node_id:
-        raise Invalid("navarch.no_name", "The agent does not say who it is.", hint="start it with --node-id")
+        raise Invalid("navarch.no_name", "The agent does not say who it is.", hint="Start it with --node-id.")
     if len(message.gpus) > GPUS_MAX or len(message.facts) > METRICS_MAX:
         raise Invalid("navarch.too_much", "The agent says more than any machine has.")
     return IdentityClaim(message.node_id, message.machine_id, message.provider_id, message.host_name)
@@ -65,7 +65,7 @@ def events(messages: Iterable[pb.HealthEvent], now: Instant) -> list[HealthEvent
     found = list(messages)
     if len(found) > EVENTS_MAX:
         raise Invalid(
-            "navarch.too_much", f"More than {EVENTS_MAX} events came at once.", hint="send several batches"
+            "navarch.too_much", f"More than {EVENTS_MAX} events came at once.", hint="Send several batches."
         )
     return [_event(message, now) for message in found]
 

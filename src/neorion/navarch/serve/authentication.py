@@ -88,6 +88,6 @@ def check_is_node(node: NodeId | None) -> bool:
         raise Denied(
             "navarch.other_node",
             f"This token speaks for {who.name}, not for {other}.",
-            hint="start the agent with the token for joining",
+            hint="Start the agent with the token for joining.",
         )
     return NODE in who.roles

@@ -80,7 +80,7 @@ def bundle(
         raise Invalid(
             "devservers.no_image",
             "On AWS the operator's image lies in a registry of your own.",
-            hint="Push it there and name it: devctl install aws --image ACCOUNT.dkr.ecr.REGION.amazonaws.com/devservers-operator:0.1.0",
+            hint="Push it there and name it: devctl install aws --image ACCOUNT.dkr.ecr.REGION.amazonaws.com/devservers-operator:0.1.0.",
         )
     if overlay is not Overlay.AWS and efs:
         raise Invalid("devservers.efs", "--efs is for clusters on AWS.", hint="Leave it out, or install aws.")

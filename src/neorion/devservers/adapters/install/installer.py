@@ -161,7 +161,7 @@ async def _established(client: Client, name: str) -> None:
     raise Deadline(
         "devservers.not_established",
         f"The cluster did not take up the kind {name} within {ESTABLISHED}.",
-        hint=f"kubectl describe crd {name} says why.",
+        hint=f"Read its conditions: kubectl describe crd {name}.",
     )
 
 

@@ -254,14 +254,14 @@ class TenantManager:
             raise NotFound(
                 "devservers.not_installed",
                 "This cluster does not know development servers and their users.",
-                hint="Install or upgrade them first: devctl install",
+                hint="Install or upgrade them first: devctl install.",
             ) from None
         for guard in (kind for kind in KINDS if kind.name in GUARDS):
             if not (await self._client.list(guard, select=Selector(labels=PART_OF))).items:
                 raise Conflict(
                     "devservers.unguarded",
                     "Nothing here holds users within their rights: the guards are not installed.",
-                    hint="Install them first: devctl install",
+                    hint="Install them first: devctl install.",
                 )
 
     async def _check_free(self, name: str) -> None:

@@ -100,13 +100,13 @@ def copy_of(source: str, target: str) -> CopyRequest:
         raise Invalid(
             "devservers.copy_sides",
             "One of the two must be on a server, as NAME:PATH, and the other here.",
-            hint="devctl cp data.csv mydev:data.csv",
+            hint="Write it as in: devctl cp data.csv mydev:data.csv.",
         )
     if not (from_path if to_name else to_path):
         raise Invalid(
             "devservers.path",
             '"" names no file or folder of this machine.',
-            hint="Name one; . is this folder.",
+            hint="Name one, or this folder by a dot.",
         )
     if to_name:
         return CopyRequest(to_name, True, Path(from_path), to_path)

@@ -12,7 +12,7 @@ from neorion.keel.cli import App, Command, SuggestingChoice, dry_run_option, yes
 _once = partial(click.option, allow_from_autoenv=False)
 
 
-timeout_option = _once("--timeout", default="5m", metavar="TIME", help="How long to wait, as in 30s or 10m.")
+timeout_option = _once("--timeout", default="5m", metavar="TIME", help="Longest wait, as in 30s or 10m.")
 
 
 @click.command("install", cls=Command, run=".install_impl:install_command")

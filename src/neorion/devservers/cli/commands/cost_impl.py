@@ -134,7 +134,7 @@ def check_alone(name: str) -> None:
         raise Invalid(
             "devservers.cost_of_whom",
             "One server has one user.",
-            hint=f"devctl cost {name}, or devctl cost --by-user.",
+            hint=f"Run: devctl cost {name}, or devctl cost --by-user.",
         )
 
 

@@ -58,7 +58,7 @@ def cost_command() -> None:
 
 @click.command("monitor", cls=Command, run=".monitor_impl:monitor_command")
 @some_names_argument(metavar="[NAME]...")
-@click.option("--every", default="5s", metavar="TIME", help="How often to look.")
+@click.option("--every", default="5s", metavar="TIME", help="Time between two looks.")
 @click.option("--once", is_flag=True, allow_from_autoenv=False, help="Look once, and end.")
 @where_options
 def monitor_command() -> None:

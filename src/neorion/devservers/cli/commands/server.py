@@ -30,10 +30,10 @@ _option_without_env = partial(click.option, allow_from_autoenv=False)
     default="",
     show_default=False,
     metavar="IMAGE",
-    help="What runs in it; the flavor's own if none.",
+    help="Container image; else the flavor's own.",
 )
 @click.option(
-    "--home-size", default="", show_default=False, metavar="SIZE", help="How large its home is, as in 100Gi."
+    "--home-size", default="", show_default=False, metavar="SIZE", help="Size of its home, as in 100Gi."
 )
 @click.option(
     "--time",

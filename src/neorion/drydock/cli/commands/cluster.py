@@ -25,7 +25,7 @@ from neorion.keel.cli import Command, dry_run_option
     "extras",
     metavar="PART,...",
     default="",
-    help="What else to run: kueue, coreweave, custom-metrics, gvisor, karpenter, prometheus, traefik.",
+    help="Add-ons to run: kueue, coreweave, custom-metrics, gvisor, karpenter, prometheus, traefik.",
 )
 @binaries_option
 def up_command() -> None:

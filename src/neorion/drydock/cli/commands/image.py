@@ -10,7 +10,7 @@ from neorion.keel.cli import Command
 
 @click.command("build-image", cls=Command, run=".image_impl:build_image_command", extras=("drydock", "kube"))
 @click.argument("context", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="FOLDER")
-@click.option("--tag", required=True, metavar="IMAGE", help="What the image shall be called.")
+@click.option("--tag", required=True, metavar="IMAGE", help="Name of the image.")
 @click.option(
     "--file",
     "dockerfile",

@@ -17,7 +17,7 @@ node = App("node", help="Add and remove nodes.")
     "--size",
     default="",
     metavar="CPUS:MEMORY",
-    help='What a real node offers, as in "1:4Gi"; else what the machine has.',
+    help='Resources of a real node, as in "1:4Gi"; else what the machine has.',
 )
 def add_command() -> None:
     """Add a real node, or simulated ones."""

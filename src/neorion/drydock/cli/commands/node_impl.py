@@ -22,7 +22,7 @@ def add_command(
         raise Invalid(
             "drydock.which_node",
             "Either one real node is added or some simulated ones.",
-            hint="Name the node, as in: node add node3; or say how many to simulate, as in: node add --simulated 10",
+            hint="Name the node, as in: node add node3; or give a number to simulate, as in: node add --simulated 10.",
         )
     if simulated is not None:
         _add_simulated(out, name, simulated)

@@ -73,13 +73,13 @@ class BucketBlobs:
             raise Denied(
                 "iris.blobs_denied",
                 f"{self._address} does not let us in: {_first_line(error)}.",
-                hint="check the controller's credentials for the bucket",
+                hint="Check the controller's credentials for the bucket.",
             ) from error
         except (BaseError, FileNotFoundError) as error:
             raise Retry(
                 "iris.blobs_unreachable",
                 f"{self._address} does not answer: {_first_line(error)}.",
-                hint="it is tried again; check the bucket's name and address if it stays so",
+                hint="Check the bucket's name and address if it stays so: it is tried again by itself.",
                 after=_AFTER,
             ) from error
 

@@ -23,13 +23,13 @@ def open_blobs(prefix: str, default: Path) -> BlobBackend:
         raise Invalid(
             "iris.bundle_prefix",
             f"{parts.scheme}:// is no place for blobs.",
-            hint="name a folder, or an address with file://, s3:// or gs://",
+            hint="Name a folder, or an address with file://, s3:// or gs://.",
         )
     if parts.scheme == "file":
         return FolderBlobs(_folder(prefix, parts.netloc, unquote(parts.path)))
     if not parts.netloc:
         raise Invalid(
-            "iris.bundle_prefix", f"{prefix} names no bucket.", hint=f"write {parts.scheme}://BUCKET/PATH"
+            "iris.bundle_prefix", f"{prefix} names no bucket.", hint=f"Write {parts.scheme}://BUCKET/PATH."
         )
     return _bucket(prefix)
 
@@ -39,7 +39,7 @@ def _folder(prefix: str, host: str, path: str) -> Path:
         raise Invalid(
             "iris.bundle_prefix",
             f"{prefix} is not on this machine.",
-            hint="a file address has three slashes: file:///folder",
+            hint="Write three slashes, as in file:///folder.",
         )
     return Path(path)
 
@@ -54,7 +54,7 @@ def _bucket(prefix: str) -> BlobBackend:
         raise Invalid(
             "iris.bundle_prefix",
             f"{prefix} needs a client for object stores.",
-            hint="pip install 'neorion[objects]'",
+            hint="Run: pip install 'neorion[objects]'.",
         ) from error
     try:
         return BucketBlobs(from_url(prefix), prefix)
@@ -62,5 +62,5 @@ def _bucket(prefix: str) -> BlobBackend:
         raise Invalid(
             "iris.bundle_prefix",
             f"{prefix} cannot be opened: {error}.",
-            hint="see docs/guides/blobs.md for what the environment must say",
+            hint="See docs/guides/blobs.md for what the environment must say.",
         ) from error

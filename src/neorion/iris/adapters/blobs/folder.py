@@ -61,7 +61,7 @@ class FolderBlobs:
                 raise NoCapacity(
                     "iris.blobs_full",
                     "The disk where the controller keeps blobs is full.",
-                    hint="free some space there, or end jobs that are no longer needed",
+                    hint="Free some space there, or end jobs that are no longer needed.",
                     scope="blobs",
                 ) from error
         # Also of a file that was there: whoever renamed it may have died before its name was on the disk.

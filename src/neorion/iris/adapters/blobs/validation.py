@@ -15,7 +15,7 @@ def check_name(digest: Digest) -> None:
         raise Invalid(
             "iris.blob_name",
             f"{digest[:80]!r} is not the SHA-256 of anything.",
-            hint="a blob goes by the SHA-256 of its bytes, in 64 hexadecimal digits",
+            hint="Name a blob by the SHA-256 of its bytes, in 64 hexadecimal digits.",
         )
 
 

@@ -59,7 +59,7 @@ class Installer:
         raise NotFound(
             "iris.no_controller_pod",
             f"No controller is ready in the namespace {self._namespace}.",
-            hint="See what it waits for: iris cluster up --config FILE",
+            hint="See what it waits for: iris cluster up --config FILE.",
         )
 
     async def remove(self, *, purge: bool) -> AsyncIterator[str]:

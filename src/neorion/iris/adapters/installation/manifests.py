@@ -49,7 +49,7 @@ def names_of(file: ClusterFile) -> Names:
         raise Invalid(
             "iris.not_in_cluster",
             "The cluster file is for this machine: it has no kubernetes or coreweave section.",
-            hint="Start it here: iris cluster start --local",
+            hint="Start it here: iris cluster start --local.",
         )
     return Names(file.platform.label_prefix, cluster.namespace)
 

@@ -33,7 +33,7 @@ def status_command() -> None:
     help="The port to listen on; 0 takes any that is free.",
 )
 # As many as the client takes: each is some processes of this machine.
-@click.option("--workers", default=2, type=click.IntRange(1, 256), help="How many workers there are.")
+@click.option("--workers", default=2, type=click.IntRange(1, 256), help="Number of workers.")
 @_folder
 @click.option(
     "--auth/--no-auth",

@@ -82,7 +82,7 @@ async def logs(client: AsyncIrisClient, out: Output, name: str, which: LogSelect
     only, follow = which["task"], which["follow"]
     if follow and which["attempt"]:
         raise Invalid(
-            "iris.logs", "Only the newest attempt can be followed.", hint="leave out --attempt or --follow"
+            "iris.logs", "Only the newest attempt can be followed.", hint="Leave out --attempt or --follow."
         )
     job = client.named(name)
     tasks = await tasks_of(client, out, job, only)
@@ -105,7 +105,7 @@ async def wait(client: AsyncIrisClient, out: Output, name: str, most: str | None
         limit = None if most is None else Duration.parse(most).seconds
     except UnitError as error:
         raise Invalid(
-            "iris.limits", f"timeout: {error}.", hint='write a time like 90, "30s" or "2h"'
+            "iris.limits", f"timeout: {error}.", hint='Write a time such as 90, "30s" or "2h".'
         ) from None
     try:
         ended = await client.ended(client.named(name), limit)

@@ -30,7 +30,7 @@ class StartOptions(TypedDict):
 def start_command(out: Output, **wish: Unpack[StartOptions]) -> None:
     if not wish["here"]:
         raise Invalid(
-            "iris.cluster_where", "Only a cluster on this machine can be started.", hint="add --local"
+            "iris.cluster_where", "Only a cluster on this machine can be started.", hint="Add --local."
         )
     place = (wish["folder"] or local_cluster.default_folder(out.env)).absolute()
     running = local_cluster.found(place)

@@ -28,7 +28,11 @@ _many = partial(click.option, multiple=True, allow_from_autoenv=False)
 @click.option("--memory", default="1Gi", metavar="AMOUNT", help="Memory for each task.")
 @click.option("--disk", metavar="AMOUNT", help="Disk for each task.")
 @click.option(
-    "--replicas", default=1, type=click.IntRange(min=1), metavar="N", help="How many tasks run the command."
+    "--replicas",
+    default=1,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of tasks that run the command.",
 )
 @click.option(
     "--gang",
@@ -48,7 +52,10 @@ _many = partial(click.option, multiple=True, allow_from_autoenv=False)
 @_many("--prefer", metavar="RULE", help="Rather workers like this.")
 @click.option("--spread", metavar="ATTRIBUTE", help="Rather on workers that differ in this.")
 @click.option(
-    "--priority", type=SuggestingChoice(BANDS), metavar="BAND", help="production, interactive or batch."
+    "--priority",
+    type=SuggestingChoice(BANDS),
+    metavar="BAND",
+    help="Priority: production, interactive or batch.",
 )
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Tries after a failure.")
 @click.option(
@@ -60,8 +67,8 @@ _many = partial(click.option, multiple=True, allow_from_autoenv=False)
 @click.option(
     "--max-failed-tasks", type=click.IntRange(min=0), default=0, metavar="N", help="Tasks that may fail."
 )
-@click.option("--timeout", metavar="TIME", help='How long it may run, as in "30m" or "2h".')
-@click.option("--scheduling-timeout", metavar="TIME", help="How long it may wait for a place.")
+@click.option("--timeout", metavar="TIME", help='Longest run, as in "30m" or "2h".')
+@click.option("--scheduling-timeout", metavar="TIME", help="Longest wait for a place.")
 @_many("--port", "ports", metavar="NAME", help="A port for each task, told as IRIS_PORT_NAME.")
 @_many("--package", "packages", metavar="NAME", help="A Python package the command needs.")
 @_many("--setup", metavar="COMMAND", help="A shell command to run before it.")

@@ -207,7 +207,7 @@ def _variables(wanted: RunOptions) -> dict[str, str]:
     for pair in wanted["env"]:
         name, said, value = pair.partition("=")
         if not said:
-            raise Invalid("iris.variable", f'"{pair}" is no variable.', hint="write --env KEY=VALUE")
+            raise Invalid("iris.variable", f'"{pair}" is no variable.', hint="Write --env KEY=VALUE.")
         found[name] = value
     return found
 

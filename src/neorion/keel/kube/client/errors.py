@@ -39,7 +39,7 @@ def translated(server: str) -> Generator[None]:
         raise Retry(
             "kube.crowded",
             f"All {error} connections of this program to {server} are in use, and none became free in time.",
-            hint="End watches, logs and commands that nobody needs, or ask for less at once. Nothing was sent.",
+            hint="End watches, logs and commands that are not needed, or ask for less at once: nothing was sent.",
         ) from error
     except TimeoutError as error:
         raise Deadline(

@@ -98,13 +98,13 @@ async def _connect(door: SshTarget, key: asyncssh.SSHKey) -> asyncssh.SSHClientC
             raise Retry(
                 "bootstrap.host_key",
                 f"The machine at {address} shows another host key than it was given.",
-                hint="it may still be booting; if it goes on, somebody else answers, or its image takes no startup script",
+                hint="Wait if it is still booting; otherwise check that its address is its own and that its image runs startup scripts.",
             ) from None
         except asyncssh.PermissionDenied:
             raise Retry(
                 "bootstrap.not_let_in",
                 f"The machine at {address} does not let {door.user} in.",
-                hint="it may still be booting; check ssh_user, ssh_keys and ssh_private_key_path",
+                hint="Wait if it is still booting; otherwise check ssh_user, ssh_keys and ssh_private_key_path.",
             ) from None
         except (asyncssh.Error, OSError, TimeoutError) as error:
             failed = error
@@ -122,11 +122,13 @@ def _client_key(path: Path) -> asyncssh.SSHKey:
         raise Denied(
             "bootstrap.no_key",
             f"The key {path} cannot be read: {error.strerror}.",
-            hint="check ssh_private_key_path",
+            hint="Check ssh_private_key_path.",
         ) from None
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError):
         raise Invalid(
-            "bootstrap.key", f"{path} holds no private key that can be used.", hint="without a passphrase"
+            "bootstrap.key",
+            f"{path} holds no private key that can be used.",
+            hint="Use a key without a passphrase.",
         ) from None
 
 

@@ -58,7 +58,7 @@ class KubeNodeIndex:
             raise Conflict(
                 "navarch.two_kube_nodes",
                 f"Two nodes of the cluster could be {node.id}: {names}.",
-                hint=f"label the right one {marks.NODE_ID}={node.id}, or delete the other",
+                hint=f"Label the right one {marks.NODE_ID}={node.id}, or delete the other.",
             )
         return mine[0] if mine else None
 

@@ -194,6 +194,6 @@ def _hands_off(kube: KubeNode) -> Retry:
     return Retry(
         "navarch.hands_off",
         f"A person keeps {kube.meta.name} by the label {marks.DO_NOT_DISRUPT}.",
-        hint=f"kubectl label node {kube.meta.name} {marks.DO_NOT_DISRUPT}-",
+        hint=f"Run: kubectl label node {kube.meta.name} {marks.DO_NOT_DISRUPT}-.",
         after=_HANDS_OFF_WAIT,
     )

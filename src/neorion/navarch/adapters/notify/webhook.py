@@ -116,7 +116,7 @@ class WebhookScheduler:
             raise Invalid(
                 "navarch.notify_answer",
                 f"{_place(url)} answers something else than a drain's status: {error}.",
-                hint='answer {"drained": false, "message": "2 jobs left"}',
+                hint='Answer {"drained": false, "message": "2 jobs left"}.',
             ) from None
 
     async def _send(
@@ -146,7 +146,7 @@ class WebhookScheduler:
             raise Retry(
                 "navarch.notify_unreachable",
                 f"{_place(url)} does not answer: {type(error).__name__}.",
-                hint="is the other scheduler up?",
+                hint="Check that the other scheduler is up.",
             ) from None
 
 
@@ -167,22 +167,24 @@ def _check(url: str, status: int, size: int) -> None:
         raise Invalid(
             "navarch.notify_too_long",
             f"{_place(url)} answers more than {BODY_MAX} bytes.",
-            hint="answer less",
+            hint="Answer with less.",
         )
     if 200 <= status < 300:
         return
     said = f"{_place(url)} answers {status}"
     if status >= 500 or status == 429:
-        raise Retry("navarch.notify_failed", f"{said}.", hint="look at the other scheduler's log")
+        raise Retry("navarch.notify_failed", f"{said}.", hint="Read the other scheduler's log.")
     if status in (401, 403):
-        raise Denied("navarch.notify_denied", f"{said}.", hint="check server.notifier.webhook.headers")
+        raise Denied("navarch.notify_denied", f"{said}.", hint="Check server.notifier.webhook.headers.")
     if 300 <= status < 400:
         raise Invalid(
             "navarch.notify_redirect",
             f"{said}, and redirects are not followed.",
-            hint="name the last address",
+            hint="Name the last address.",
         )
-    raise Invalid("navarch.notify_refused", f"{said}.", hint="check the addresses of server.notifier.webhook")
+    raise Invalid(
+        "navarch.notify_refused", f"{said}.", hint="Check the addresses of server.notifier.webhook."
+    )
 
 
 def _place(url: str) -> str:

@@ -28,7 +28,7 @@ def check_allowed(remedy: Remedy, allowed: frozenset[Remedy]) -> None:
         raise Denied(
             "agent.not_allowed",
             f"This agent may not carry out {remedy.value}.",
-            hint=f"start it with --allow {remedy.value}",
+            hint=f"Start it with --allow {remedy.value}.",
         )
 
 
@@ -38,7 +38,7 @@ async def _run(command: Sequence[str]) -> None:
         raise Terminal(
             "agent.no_program",
             f"There is no {command[0]} on this machine.",
-            hint="install it, or run the agent outside of a container",
+            hint="Install it, or run the agent outside of a container.",
         )
     try:
         with anyio.fail_after(PATIENCE_S):
@@ -49,7 +49,7 @@ async def _run(command: Sequence[str]) -> None:
         raise Terminal(
             "agent.treatment_hangs",
             f"{command[0]} did not end within {PATIENCE_S:g} s.",
-            hint="reboot the machine",
+            hint="Reboot the machine.",
         ) from None
     if done.returncode:
         said = " ".join(done.stdout.decode("utf-8", "replace").split())[:SAID_MAX]

@@ -210,5 +210,5 @@ def _hangs() -> Retry:
     return Retry(
         "probe.hangs",
         "NVML does not return from a call.",
-        hint="a GPU hangs; the kernel's log may say which, and a reboot is likely to be needed",
+        hint="Look in the kernel's log for the GPU that hangs, and reboot the machine if it stays so.",
     )

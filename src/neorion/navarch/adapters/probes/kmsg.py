@@ -75,7 +75,7 @@ class KernelLog:
             raise Terminal(
                 "probe.no_kernel_log",
                 f"The kernel's log cannot be read: {error.strerror}.",
-                hint="run the agent as root; in a container, mount /dev",
+                hint="Run the agent as root; in a container, mount /dev.",
             ) from None
         told = self._remembered(boot)
         earliest = self._clock.monotonic() - BACKLOG_S if told is None else 0.0
@@ -120,6 +120,6 @@ async def _read(log: int) -> str:
                 raise Terminal(
                     "probe.kernel_log_ended",
                     "What was named as the kernel's log has an end, so it is another file.",
-                    hint="name the device: --kernel-log /dev/kmsg",
+                    hint="Name the device: --kernel-log /dev/kmsg.",
                 )
             return found.decode("utf-8", "replace")

@@ -66,7 +66,7 @@ class Nvml:
         self._ensure_open()
         if self._events is None:
             raise Retry(
-                "probe.no_events", "The driver tells of no events.", hint="the kernel log has them too"
+                "probe.no_events", "The driver tells of no events.", hint="Read them in the kernel log."
             )
         try:
             data = _ask("nvmlEventSetWait_v2", self._events, ms)
@@ -244,7 +244,7 @@ def _silent(failed: _NvmlError) -> Retry:
     return Retry(
         "probe.nvml",
         f"NVML does not answer: {pynvml.NVMLError(failed.code)}.",
-        hint="check the driver with nvidia-smi; in a container, give it the devices and the driver's libraries",
+        hint="Check the driver with nvidia-smi; in a container, give it the devices and the driver's libraries.",
     )
 
 

@@ -10,5 +10,5 @@ def watch(out: Output, pool: str, span: str, server: str) -> None:
     try:
         most = Duration.parse(span).seconds if span else None
     except UnitError as error:
-        raise Invalid("navarch.span", f"{error}.", hint="write --for 10m") from None
+        raise Invalid("navarch.span", f"{error}.", hint="Write --for 10m.") from None
     ask(out, server, lambda client: EventPrinter(out, client, pool).follow(most))

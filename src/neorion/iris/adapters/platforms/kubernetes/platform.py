@@ -93,7 +93,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
             if record.id == piece:
                 return self._seen(record)
         raise NotFound(
-            "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list"
+            "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list."
         )
 
     async def terminate(self, piece: SliceId) -> None:

@@ -117,7 +117,7 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
     def _find(self, piece: SliceId) -> LocalSlice:
         if (known := self._pieces.get(piece)) is None:
             raise NotFound(
-                "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list"
+                "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list."
             )
         return known
 

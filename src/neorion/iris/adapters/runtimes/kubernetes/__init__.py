@@ -1,4 +1,7 @@
-"""Containers as Pods: one Pod for each attempt, on whatever node the scheduler finds."""
+"""Containers as Pods: one Pod for each attempt, on whatever node the scheduler finds.
+
+What an attempt is stays in `container`. Scale groups and slices are the platform's.
+"""
 
 from neorion.iris.adapters.runtimes.kubernetes.engine import PodEngine
 from neorion.iris.adapters.runtimes.kubernetes.settings import (

@@ -118,7 +118,7 @@ class ForkServerClient:
                 self._wake.set()
                 return reader, writer
         raise Terminal(
-            "runtime.forkserver", "The fork server does not stay up.", hint=f"read {self._files.own_log}"
+            "runtime.forkserver", "The fork server does not stay up.", hint=f"Read {self._files.own_log}."
         )
 
     async def _launch(self) -> None:
@@ -137,7 +137,9 @@ class ForkServerClient:
             )
             if done.returncode != 0:
                 raise Terminal(
-                    "runtime.forkserver", "The fork server did not start.", hint=f"read {self._files.own_log}"
+                    "runtime.forkserver",
+                    "The fork server did not start.",
+                    hint=f"Read {self._files.own_log}.",
                 )
 
     async def _send(self, writer: asyncio.StreamWriter) -> None:
@@ -173,7 +175,7 @@ class ForkServerClient:
                     raise Conflict(
                         "runtime.replaced",
                         "Another worker process has taken over the fork server.",
-                        hint="run one worker for each directory",
+                        hint="Run one worker for each directory.",
                     )
         return heard
 
@@ -187,4 +189,4 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 def _closed() -> Retry:
-    return Retry("runtime.closed", "The runtime is closed.", hint="open it again; what runs goes on")
+    return Retry("runtime.closed", "The runtime is closed.", hint="Open it again; what runs goes on.")

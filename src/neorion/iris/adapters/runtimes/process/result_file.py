@@ -59,7 +59,7 @@ def write_value(path: str, value: object, *, flush: bool) -> bool:
             failure = Terminal(
                 "runtime.unpicklable",
                 f"The value of type {type(value).__qualname__} cannot be pickled: {_one_line(error)}",
-                hint="return plain data, or write it to storage and return where it is",
+                hint="Return plain data, or write it to storage and return where it is.",
             )
             well = _write_error(out, failure, _text_of(error))
         else:
@@ -146,7 +146,7 @@ def _pickled(error: BaseException) -> bytes:
     stand_in = Terminal(
         "runtime.unpicklable",
         f"The task raised {_one_line(error)}",
-        hint=f"the error itself cannot be pickled: {why}",
+        hint=f"Raise errors that can be pickled: {why}.",
     )
     return dumps(stand_in)
 

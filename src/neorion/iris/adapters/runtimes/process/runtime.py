@@ -158,16 +158,16 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
             case Refusal.UNKNOWN if isinstance(request, Stop):
                 raise unknown_attempt(request.attempt)
             case Refusal.NOT_ENDED:
-                raise Conflict("runtime.running", "The attempt has not ended.", hint="stop it first")
+                raise Conflict("runtime.running", "The attempt has not ended.", hint="Stop it first.")
             case Refusal.NO_LEASE:
                 raise Conflict(
                     "runtime.no_lease",
                     "Nothing may be started while the worker is out of touch with its controller.",
-                    hint="renew the lease first",
+                    hint="Renew the lease first.",
                 )
             case Refusal.NO_DISK:
                 raise Retry(
-                    "runtime.disk", "There is no room for another attempt.", hint="free space on the worker"
+                    "runtime.disk", "There is no room for another attempt.", hint="Free space on the worker."
                 )
             case _:
                 return
@@ -184,7 +184,9 @@ def start_request(order: AttemptSpec) -> StartRequest:
     """The order in plain values. Invalid where it cannot be run."""
     if not is_safe(order.attempt):
         raise Invalid(
-            "runtime.attempt_id", f"{str(order.attempt)[:80]!r} is no attempt's id.", hint="ask Ids for one"
+            "runtime.attempt_id",
+            f"{str(order.attempt)[:80]!r} is no attempt's id.",
+            hint="Make one with Ids.",
         )
     match order.entry:
         case Command(argv):
@@ -196,7 +198,7 @@ def start_request(order: AttemptSpec) -> StartRequest:
         raise Invalid(
             "runtime.order",
             "The order has no program or function to run, or a variable that is none.",
-            hint="a command has a first word, a call has its function's file, and no text has zero bytes in it",
+            hint="Give a command its first word and a call its function's file, and no text with zero bytes.",
         )
     packages, setup = order.environment.packages, order.environment.setup
     return StartRequest(
@@ -217,5 +219,5 @@ def start_request(order: AttemptSpec) -> StartRequest:
 
 def unknown_attempt(attempt: str) -> NotFound:
     return NotFound(
-        "runtime.attempt", f"There is no attempt {attempt} here.", hint="see what there is with `seen`"
+        "runtime.attempt", f"There is no attempt {attempt} here.", hint="List the attempts with `seen`."
     )

@@ -1,1 +1,4 @@
-"""The runner: the first process of an attempt's container. It runs one attempt and reports it to its worker."""
+"""The runner: the first process of an attempt's container. It runs one attempt and reports it to its worker.
+
+It knows neither engines nor the controller, and it imports nothing that a task image need not have.
+"""

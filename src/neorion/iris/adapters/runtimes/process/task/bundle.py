@@ -132,5 +132,5 @@ def _copy(source: Path, target: Path) -> None:
 
 def _refused(why: str) -> Invalid:
     return Invalid(
-        "runtime.bundle", f"The bundle is refused: {why}.", hint="make the bundle anew and submit again"
+        "runtime.bundle", f"The bundle is refused: {why}.", hint="Make the bundle anew and submit again."
     )

@@ -28,7 +28,7 @@ def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str])
             raise Invalid(
                 "runtime.packages",
                 f"The packages {', '.join(wanted)[:200]} could not be installed. The log ends:\n{last_lines()}",
-                hint="try the same list with: pip install --target",
+                hint="Try the same list with: pip install --target.",
             )
         unfinished.rename(done)
     return done

@@ -76,7 +76,7 @@ def _set_up(lines: list[str], found: dict[str, str], log: Path) -> None:
             raise Invalid(
                 "runtime.setup",
                 f'The setup command "{line[:200]}" ended with {done.returncode}. The log ends:\n{tail(log)}',
-                hint="run it by hand in the same directory",
+                hint="Run it by hand in the same directory.",
             )
 
 
