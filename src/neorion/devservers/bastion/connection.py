@@ -62,7 +62,7 @@ class Connection(asyncssh.SSHServer):
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
-        # asyncssh asks nobody about these two; it calls its connection, which would refuse without a word.
+        # asyncssh has no hook for these two. It calls its connection, which would refuse without a word.
         conn.create_agent_listener = self._refuse_agent
         conn.attach_x11_listener = self._refuse_x11
         source = str((conn.get_extra_info("peername") or ("",))[0])

@@ -27,7 +27,7 @@ class Directory:
         return None if gone else found
 
     def admits(self, name: str, key: bytes) -> bool:
-        """Whether the user may log in with this public key, in the form it has on the wire."""
+        """Returns whether the user may log in with this public key, in the form it has on the wire."""
         user = self.user(name)
         return user is not None and key in self._keys_of(user)
 

@@ -1,4 +1,4 @@
-"""How much one source and one user may have open at the bastion."""
+"""Limits of one source and of one user at the bastion."""
 
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class _Source:
 
 
 class SourceLimits:
-    """Which sources may connect now."""
+    """The sources that may connect now."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._limits = limits
@@ -91,7 +91,7 @@ class SourceLimits:
 
 
 class UserCounts:
-    """What each user has open."""
+    """Counts of the open connections or channels of each user."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()

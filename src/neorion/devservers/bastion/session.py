@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import asyncssh
 
 from neorion.devservers.bastion.exec_session import run_in_container
-from neorion.devservers.bastion.inside import open_inside
 from neorion.devservers.bastion.recordings import Recording, TerminalInfo
+from neorion.devservers.bastion.upstream_session import run_upstream
 from neorion.devservers.client import CONTAINER
 from neorion.devservers.model.audit import AuditEvent
 from neorion.keel.base import Error
@@ -226,7 +226,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
             return
         server = await upstream.connection(self.say)
         if server is not None:
-            await open_inside(self, server)
+            await run_upstream(self, server)
         elif upstream.running is not None:
             running = upstream.running
             container = ContainerRef(running.pod, running.namespace, CONTAINER)

@@ -43,7 +43,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class PodRules:
-    """What one pod may do. None is a direction that no policy restricts."""
+    """The connections of one pod. None is a direction that no policy restricts."""
 
     address: str
     ingress: tuple[Allowed, ...] | None

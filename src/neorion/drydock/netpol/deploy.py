@@ -1,4 +1,4 @@
-"""How a cluster gets its policies enforced: the rights, and the process."""
+"""Deploys the enforcer of a cluster: its rights, and its process."""
 
 import sys
 from typing import Final

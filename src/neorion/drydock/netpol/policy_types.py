@@ -78,7 +78,7 @@ class EgressRule(KubeStruct, frozen=True):
 
 
 class NetworkPolicySpec(KubeStruct, frozen=True):
-    """Which pods a policy holds, in which directions, and what it allows them."""
+    """The pods that a policy holds, the directions, and the connections that it allows."""
 
     pod_selector: LabelSelector = LabelSelector()
     policy_types: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class PolicyContainer(KubeStruct, frozen=True):
 
 
 class PolicyPodSpec(KubeStruct, frozen=True):
-    """Where a pod runs, and its ports."""
+    """The node of a pod, and its ports."""
 
     node_name: str = ""
     host_network: bool = False
@@ -129,7 +129,7 @@ class PolicyPod(KubeObject, frozen=True):
 
     @property
     def has_address(self) -> bool:
-        """Whether packets of its address are its own. Those of a pod in its node's network are the node's."""
+        """Returns whether packets of its address are its own. Those of a pod in its node's network are the node's."""
         ended = self.status.phase in {"Succeeded", "Failed"}
         return bool(self.status.pod_ip) and not ended and not self.spec.host_network
 

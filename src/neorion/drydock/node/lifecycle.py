@@ -160,7 +160,7 @@ async def _is_plugged(cluster: Cluster, node: Node) -> bool:
 
 
 def has_own_network(pid: int) -> bool:
-    """Whether a node has left the machine's network, which it does soon after its start."""
+    """Returns whether a node has left the machine's network, which it does soon after its start."""
     return not os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), _OUR_NETWORK.stat())
 
 
