@@ -1,12 +1,16 @@
 """DevServerUsers on a real API server: provisioned with the user controller's own rights, and with no more than these."""
 
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer as LocalServer
+from anyio.abc import Process
 
 from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
 from neorion.devservers.adapters.key_server import HttpKeyServer
@@ -122,6 +126,46 @@ async def test_the_keys_of_a_users_login_are_fetched_and_open_servers(admin: Cli
                     "authorized_keys"
                 ]
                 assert tuple(lines.splitlines()[1:]) == fetched
+
+
+@asynccontextmanager
+async def controller_process(cluster: Cluster, folder: Path) -> AsyncGenerator[Process]:
+    """The user controller as a process of its own, killed at the end."""
+    command = [sys.executable, "-m", "neorion.devservers", "user-controller"]
+    with (folder / "user-controller.log").open("ab") as log:
+        async with await anyio.open_process(
+            [*command, "--kubeconfig", str(cluster.kubeconfig)], stdout=log, stderr=log
+        ) as made:
+            try:
+                yield made
+            finally:
+                if made.returncode is None:
+                    made.kill()
+
+
+async def test_a_controller_that_is_killed_while_it_provisions_leaves_no_half_made_user(
+    admin: Client, own_cluster: Cluster, tmp_path: Path
+):
+    names = [f"user{number}" for number in range(6)]
+    async with controller_process(own_cluster, tmp_path) as first:
+        for name in names:
+            await admin.create(USERS, {"metadata": {"name": name}, "spec": {"keys": [KEY]}})
+
+        async def has_begun() -> bool:
+            return any(one.meta.name.startswith("dev-user") for one in (await admin.list(NAMESPACE)).items)
+
+        await until(has_begun)
+        first.kill()
+        await first.wait()
+    phases = [(await admin.get(USERS, name)).status.phase for name in names]
+    assert UserPhase.PROVISIONED not in phases, "the kill came too late"
+    async with controller_process(own_cluster, tmp_path):
+        for name in names:
+            await TenantManager(admin).wait_provisioned(name, PATIENCE)
+            things = ["role", "rolebinding", "resourcequota", "limitrange", "networkpolicy"]
+            objects = [f"{thing}/dev-user" for thing in things]
+            objects += [f"serviceaccount/user-{name}", "configmap/devserver-user-keys"]
+            await own_cluster.kubectl("get", "--namespace", f"dev-{name}", *objects)
 
 
 async def test_rights_that_somebody_changed_are_given_anew_when_the_user_changes(
