@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from neorion.devservers.model import Alert
 from neorion.devservers.model.kube_types import DevServerObject
+from neorion.devservers.model.user import FetchedKeys
 from neorion.keel.kube import ObjectKey
 
 if TYPE_CHECKING:
@@ -48,14 +49,6 @@ class HostKey:
 
     private: str = field(repr=False)
     public: str
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedKeys:
-    """The public keys of a login. With a `problem` they are unknown, and those from before stay."""
-
-    keys: tuple[str, ...] = ()
-    problem: str = ""
 
 
 class KeyServer(Protocol):

@@ -9,8 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer as LocalServer
 
 from neorion.devservers.adapters.key_server import HttpKeyServer
-from neorion.devservers.model.user import FETCHED_KEYS_MAX
-from neorion.devservers.ports import FetchedKeys
+from neorion.devservers.model.user import FETCHED_KEYS_MAX, FetchedKeys
 from neorion.keel.base import Invalid
 from neorion.keel.clock import SystemClock
 

@@ -9,8 +9,13 @@ from neorion.devservers.decide.tenant import SERVERS_COUNTED, ApiAddress, Cluste
 from neorion.devservers.decide.user import REPAIR_EVERY, UserDecision, UserObserved, decide_user
 from neorion.devservers.model.kube_types import DevServerUser
 from neorion.devservers.model.tenancy import USER_LABEL
-from neorion.devservers.model.user import DevServerUserSpec, DevServerUserStatus, UserConditionType, UserPhase
-from neorion.devservers.ports import FetchedKeys
+from neorion.devservers.model.user import (
+    DevServerUserSpec,
+    DevServerUserStatus,
+    FetchedKeys,
+    UserConditionType,
+    UserPhase,
+)
 from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.core import Namespace, ResourceQuota
 from neorion.keel.kube.core.core_v1 import ResourceQuotaStatus

@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from neorion.devservers.model.user import FETCHED_KEYS_MAX
-from neorion.devservers.ports import FetchedKeys
+from neorion.devservers.model.user import FETCHED_KEYS_MAX, FetchedKeys
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Clock
 

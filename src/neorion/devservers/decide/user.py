@@ -18,11 +18,11 @@ from neorion.devservers.model.kube_types import DevServerUser
 from neorion.devservers.model.tenancy import USER_LABEL, own_namespace
 from neorion.devservers.model.user import (
     DevServerUserStatus,
+    FetchedKeys,
     UserCondition,
     UserConditionType,
     UserPhase,
 )
-from neorion.devservers.ports import FetchedKeys
 from neorion.keel.base import Duration
 from neorion.keel.kube.core import Namespace, ResourceQuota
 

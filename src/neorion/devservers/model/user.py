@@ -1,5 +1,6 @@
 """A person who may use development servers: the two halves of a DevServerUser."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -59,6 +60,14 @@ class DevServerUserSpec(KubeStruct, frozen=True, kw_only=True):
     quota: UserQuota = UserQuota()
     limits: UserLimits = UserLimits()
     suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedKeys:
+    """The public keys of a login. With a `problem` they are unknown, and those from before stay."""
+
+    keys: tuple[str, ...] = ()
+    problem: str = ""
 
 
 class UserPhase(StrEnum):
