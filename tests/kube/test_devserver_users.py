@@ -1,12 +1,19 @@
 """DevServerUsers on a real API server: provisioned with the user controller's own rights, and with no more than these."""
 
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer as LocalServer
+from anyio.abc import Process
 
 from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
+from neorion.devservers.adapters.key_server import HttpKeyServer
 from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.decide.console import console_pod
 from neorion.devservers.decide.tenant import tenant_manifests
@@ -97,6 +104,70 @@ async def test_a_user_is_provisioned_suspended_resumed_and_removed(admin: Client
         assert (await admin.get(NAMESPACE, "dev-ann")).meta.deleted is None
 
 
+async def test_the_keys_of_a_users_login_are_fetched_and_open_servers(admin: Client, controller: Client):
+    answers = {"/ann-h.keys": f"{KEY}\nnot a key\n"}
+
+    async def answer(request: web.Request) -> web.Response:
+        text = answers.get(request.path)
+        return web.Response(text=text, status=200 if text is not None else 404)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    async with LocalServer(app) as server:
+        keys = HttpKeyServer(str(server.make_url("/")) + "{login}.keys", SystemClock())
+        async with provisioning(controller, SYSTEM, keys):
+            users = TenantManager(admin)
+            for github, fetched in (("ann-h", (KEY,)), ("somebody", ()), ("", ())):
+                await users.add("ann", UserRequest(github=github))
+                await users.wait_provisioned("ann", PATIENCE)
+                ann = await admin.get(USERS, "ann")
+                assert (ann.spec.github or "", ann.keys) == (github, fetched)
+                lines = (await admin.get(CONFIG_MAP, "devserver-user-keys", "dev-ann")).data[
+                    "authorized_keys"
+                ]
+                assert tuple(lines.splitlines()[1:]) == fetched
+
+
+@asynccontextmanager
+async def controller_process(cluster: Cluster, folder: Path) -> AsyncGenerator[Process]:
+    """The user controller as a process of its own, killed at the end."""
+    command = [sys.executable, "-m", "neorion.devservers", "user-controller"]
+    with (folder / "user-controller.log").open("ab") as log:
+        async with await anyio.open_process(
+            [*command, "--kubeconfig", str(cluster.kubeconfig)], stdout=log, stderr=log
+        ) as made:
+            try:
+                yield made
+            finally:
+                if made.returncode is None:
+                    made.kill()
+
+
+async def test_a_controller_that_is_killed_while_it_provisions_leaves_no_half_made_user(
+    admin: Client, own_cluster: Cluster, tmp_path: Path
+):
+    names = [f"user{number}" for number in range(6)]
+    async with controller_process(own_cluster, tmp_path) as first:
+        for name in names:
+            await admin.create(USERS, {"metadata": {"name": name}, "spec": {"keys": [KEY]}})
+
+        async def has_begun() -> bool:
+            return any(one.meta.name.startswith("dev-user") for one in (await admin.list(NAMESPACE)).items)
+
+        await until(has_begun)
+        first.kill()
+        await first.wait()
+    phases = [(await admin.get(USERS, name)).status.phase for name in names]
+    assert UserPhase.PROVISIONED not in phases, "the kill came too late"
+    async with controller_process(own_cluster, tmp_path):
+        for name in names:
+            await TenantManager(admin).wait_provisioned(name, PATIENCE)
+            things = ["role", "rolebinding", "resourcequota", "limitrange", "networkpolicy"]
+            objects = [f"{thing}/dev-user" for thing in things]
+            objects += [f"serviceaccount/user-{name}", "configmap/devserver-user-keys"]
+            await own_cluster.kubectl("get", "--namespace", f"dev-{name}", *objects)
+
+
 async def test_rights_that_somebody_changed_are_given_anew_when_the_user_changes(
     admin: Client, controller: Client
 ):
@@ -168,6 +239,9 @@ async def test_without_a_controller_it_is_said_what_to_do(admin: Client):
         ("bad", {"quota": {"cpu": "-1"}}, "write an amount as Kubernetes does"),
         ("bad", {"quota": {"memory": "12GB"}}, "write an amount as Kubernetes does"),
         ("bad", {"quota": {"servers": -1}}, "greater than or equal to 0"),
+        ("bad", {"github": "-ann"}, "should match"),
+        ("bad", {"github": "../ann"}, "should match"),
+        ("bad", {"github": "a" * 40}, "39"),
         ("bad", {"limits": {"connections": 0}}, "greater than or equal to 1"),
         ("bad", {"suspended": "yes"}, "boolean"),
     ],

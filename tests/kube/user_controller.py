@@ -10,6 +10,7 @@ from neorion.devservers.adapters.host_keys import HostKeyGenerator
 from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.app.user_controller import UserPlan, build_user_controller
 from neorion.devservers.model.user import UserQuota
+from neorion.devservers.ports import KeyServer
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock, system_rng
@@ -20,10 +21,12 @@ PATIENCE = Duration.of(minutes=2)
 
 
 @asynccontextmanager
-async def provisioning(client: Client, namespace: str = "kube-system") -> AsyncGenerator[None]:
+async def provisioning(
+    client: Client, namespace: str = "kube-system", key_server: KeyServer | None = None
+) -> AsyncGenerator[None]:
     """Users are provisioned while the block lasts. The lease and the bastion's keys are kept in `namespace`."""
-    plan = UserPlan("test", namespace)
-    controller = build_user_controller(client, plan, SystemClock(), system_rng(), HostKeyGenerator())
+    plan, keys = UserPlan("test", namespace), HostKeyGenerator()
+    controller = build_user_controller(client, plan, SystemClock(), system_rng(), keys, key_server)
     stopping = anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(controller.run, stopping)

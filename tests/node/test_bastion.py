@@ -74,14 +74,14 @@ class Entrance:
 
 
 @contextmanager
-def running(folder: Path, cluster: Cluster, *words: str) -> Generator[None]:
+def running(folder: Path, cluster: Cluster, *words: str) -> "Generator[subprocess.Popen[bytes]]":
     command = [sys.executable, "-m", "neorion.devservers", *words, "--kubeconfig", str(cluster.kubeconfig)]
     with (
         (folder / f"{words[0]}.log").open("w") as log,
         subprocess.Popen(command, stdout=log, stderr=log) as made,
     ):
         try:
-            yield
+            yield made
         finally:
             made.terminate()
 
@@ -244,6 +244,51 @@ def test_files_are_copied_to_the_console(entrance: Entrance, tmp_path: Path):
     copied = entrance.run("scp", *entrance.options(), "-P", str(entrance.port), str(tmp_path / "sent"), place)
     assert copied.returncode == 0, copied.stderr
     assert entrance.ssh(USER, "wc -c < file").stdout.strip() == "1024000"
+
+
+@pytest.mark.fault(55)
+def test_a_killed_bastion_loses_no_record_of_what_users_saw(entrance: Entrance, tmp_path: Path):
+    """Killed while users log in and a terminal is recorded; the next process takes its port, its key and its log."""
+    port, audit = free_port(), tmp_path / "audit.jsonl"
+    options = ["--port", str(port), "--audit", str(audit), "--recordings", str(tmp_path / "recordings")]
+    options += ["--console-image", CONSOLE, "--replica", "bastion-9"]
+    ssh = [
+        "ssh",
+        *entrance.options(),
+        "-o",
+        f"UserKnownHostsFile={tmp_path / 'known_hosts'}",
+        "-p",
+        str(port),
+    ]
+    ssh = [word.replace("StrictHostKeyChecking=no", "StrictHostKeyChecking=accept-new") for word in ssh]
+    place, cluster = f"{USER}@127.0.0.1", entrance.devctl.cluster
+    with running(tmp_path, cluster, "bastion", *options) as bastion, ExitStack() as stack:
+        until_listening(port)
+        person = Person.start(["/usr/bin/env", *ssh, "-tt", place], {**os.environ, "TERM": "xterm"})
+        person.type("echo rea''dy\r")
+        person.see("ready")
+        commands = ([*ssh, place, f"echo login-{number}; sleep 60"] for number in range(12))
+        started = (subprocess.Popen(one, stdout=subprocess.PIPE, text=True) for one in commands)
+        logins = [stack.enter_context(one) for one in started]
+        outputs = [one.stdout for one in logins if one.stdout is not None]
+        # Others are in the middle of their logins by now.
+        seen = {outputs[0].readline().strip()}
+        bastion.kill()
+        bastion.wait()
+        assert person.exit_code() == 255
+        assert [login.wait(60) for login in logins] == [255] * 12
+        # What a client got before the kill is left in its pipe.
+        seen |= {line.strip() for output in outputs for line in output}
+    written = {json.loads(line).get("command", "") for line in audit.read_bytes().splitlines()}
+    assert seen - {""} <= {command.partition(";")[0].removeprefix("echo ") for command in written}
+    (recording,) = (tmp_path / "recordings").glob("*.cast")
+    assert "ready" in entrance.devctl.good("admin", "sessions", "replay", str(recording))
+    with running(tmp_path, cluster, "bastion", *options):
+        until_listening(port)
+        done = entrance.run(*ssh, place, "echo again")
+        assert (done.returncode, done.stdout) == (0, "again\n"), done.stderr
+    head, flaws = verify(audit.read_bytes().splitlines())
+    assert (flaws, head.number > len(seen)) == ([], True)
 
 
 def test_a_suspended_user_is_out_and_the_log_is_whole(entrance: Entrance):

@@ -105,7 +105,7 @@ def test_torchrun_adds_up_over_all_ranks_and_again_after_a_node_was_lost(
 
     ranks = json.loads(devctl.good("describe", "ddp", "-o", "json"))["ranks"]
     lost = ranks[3]["node"]
-    os.kill(init_pid(devctl.cluster, lost), signal.SIGKILL)
+    os.kill(init_pid(devctl.cluster.layout, lost), signal.SIGKILL)
     devctl.kubectl("wait", f"node/{lost}", "--for=condition=Ready=Unknown", PATIENCE)
     devctl.kubectl("wait", "devserver/ddp", "--for=jsonpath={.status.ready}=false", PATIENCE)
     anyio.run(bring_up, devctl.cluster, find(devctl.cluster.layout, lost))

@@ -76,13 +76,13 @@ async def test_a_crashed_node_is_noticed_returns_with_its_pods_and_goes_without_
 ):
     async with _node(node_cluster, "frail", FENCED) as node:
         await kubectl.run(pod("guest", SLEEP, "frail", tolerations=[{"operator": "Exists"}]))
-        os.kill(init_pid(node_cluster, "frail"), signal.SIGKILL)
+        os.kill(init_pid(node_cluster.layout, "frail"), signal.SIGKILL)
         await kubectl("wait", "node/frail", "--for=condition=Ready=Unknown", "--timeout=180s")
         with pytest.raises(NotFound, match="does not run"):
-            init_pid(node_cluster, "frail")
+            init_pid(node_cluster.layout, "frail")
         await bring_up(node_cluster, node)
         await kubectl.until("pod/guest", "{.status.containerStatuses[0].restartCount}", "1")
-        os.kill(init_pid(node_cluster, "frail"), signal.SIGKILL)
+        os.kill(init_pid(node_cluster.layout, "frail"), signal.SIGKILL)
     assert await _traces(node_cluster, "frail", node.index) == []
 
 

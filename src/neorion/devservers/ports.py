@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from neorion.devservers.model import Alert
 from neorion.devservers.model.kube_types import DevServerObject
+from neorion.devservers.model.user import FetchedKeys
 from neorion.keel.kube import ObjectKey
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ class HostKey:
 
     private: str = field(repr=False)
     public: str
+
+
+class KeyServer(Protocol):
+    """Knows the public keys of people by their logins."""
+
+    async def keys(self, login: str) -> FetchedKeys:
+        """A login that does not exist has no keys."""
+        ...
 
 
 class HostKeyFactory(Protocol):

@@ -1,4 +1,4 @@
-"""Services that a cluster needs before real nodes can join: network, registry, DNS, storage."""
+"""Services that a cluster needs before real nodes can join: network, registry, DNS, storage, policies."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -10,11 +10,12 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.dns import DNS_PROGRAMS, dns_part, publish_dns
 from neorion.drydock.host import Component
 from neorion.drydock.images import PAUSE, ImageStore, Registry, provide
+from neorion.drydock.netpol import policy_part, publish_policy_rights
 from neorion.drydock.network import raise_bridge
 from neorion.drydock.storage import publish_storage, storage_part
 
 # The parts that `install_addons` starts.
-FITTED: Final = ("registry", "coredns", "storage")
+FITTED: Final = ("registry", "coredns", "storage", "netpol")
 
 
 async def set_up_bridge(cluster: Cluster) -> None:
@@ -29,11 +30,12 @@ async def set_up_bridge(cluster: Cluster) -> None:
 async def install_addons(cluster: Cluster, tell: Tell = ignore_progress) -> None:
     """Starts missing services that nodes need, after the control plane; safe to repeat."""
     await build_missing(cluster.shelf, (*DNS_PROGRAMS, "kubelet"), tell)
-    tell("starting registry, DNS and storage")
+    tell("starting registry, DNS, storage and policies")
     async with anyio.create_task_group() as group:
         group.start_soon(_serve_images, cluster)
         group.start_soon(_serve_names, cluster)
         group.start_soon(_serve_volumes, cluster)
+        group.start_soon(_enforce_policies, cluster)
 
 
 async def _serve_images(cluster: Cluster) -> None:
@@ -56,6 +58,12 @@ async def _serve_volumes(cluster: Cluster) -> None:
     async with cluster.api() as api:
         await publish_storage(api)
     await cluster.ensure(storage_part(cluster.layout, cluster.pki))
+
+
+async def _enforce_policies(cluster: Cluster) -> None:
+    async with cluster.api() as api:
+        await publish_policy_rights(api)
+    await cluster.ensure(policy_part(cluster.layout, cluster.pki))
 
 
 async def _serve(cluster: Cluster, part: Component, address: str) -> None:

@@ -222,6 +222,29 @@ async def test_a_key_that_is_added_lets_in_at_once(bastion: Loopback, tmp_path: 
     assert (await bastion.ssh("ann+mydev", "true", key="second")).returncode == 0
 
 
+async def test_a_key_of_the_key_server_logs_in_until_it_is_taken_away_there(
+    bastion: Loopback, tmp_path: Path
+):
+    line = await make_key(tmp_path, "second")
+    await bastion.api.patch(USERS, "ann", MergePatch({"spec": {"github": "ann-h"}}))
+
+    async def fetched(*keys: str) -> None:
+        status = {"fetchedKeys": list(keys), "fetchedFrom": "ann-h"}
+        await bastion.api.patch(USERS, "ann", MergePatch({"status": status}), subresource="status")
+
+    await fetched(line)
+    async with await anyio.open_process(
+        bastion.command("ann+mydev", "echo begun; cat", key="second")
+    ) as process:
+        assert process.stdout is not None
+        with anyio.fail_after(20):
+            assert await process.stdout.receive() == b"begun\n"
+            await fetched()
+            assert await process.wait() == 255
+    assert (await bastion.ssh("ann+mydev", "true", key="second")).returncode == 255
+    assert (await bastion.ssh("ann+mydev", "true")).returncode == 0
+
+
 async def test_a_user_has_so_many_connections_and_no_more(tmp_path: Path):
     async with loopback(tmp_path, spec={"limits": {"connections": 1}}) as bastion:
         async with await anyio.open_process(bastion.command("ann+mydev", "echo begun; cat")) as first:

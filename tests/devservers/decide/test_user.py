@@ -6,10 +6,16 @@ import pytest
 from msgspec import structs
 
 from neorion.devservers.decide.tenant import SERVERS_COUNTED, ApiAddress, ClusterInfo, tenant_manifests
-from neorion.devservers.decide.user import REPAIR_EVERY, UserObserved, decide_user
+from neorion.devservers.decide.user import REPAIR_EVERY, UserDecision, UserObserved, decide_user
 from neorion.devservers.model.kube_types import DevServerUser
 from neorion.devservers.model.tenancy import USER_LABEL
-from neorion.devservers.model.user import DevServerUserSpec, UserConditionType, UserPhase
+from neorion.devservers.model.user import (
+    DevServerUserSpec,
+    DevServerUserStatus,
+    FetchedKeys,
+    UserConditionType,
+    UserPhase,
+)
 from neorion.keel.kube import ObjectMeta
 from neorion.keel.kube.core import Namespace, ResourceQuota
 from neorion.keel.kube.core.core_v1 import ResourceQuotaStatus
@@ -110,3 +116,55 @@ def test_a_condition_keeps_the_time_of_its_last_change():
     again = structs.replace(a_user(), status=done.status)
     later = decide_user(UserObserved(again, SPACE, COUNTED), NOW + timedelta(hours=1))
     assert later.status == done.status
+
+
+FETCHED = "ssh-ed25519 BBBB"
+
+
+def at_github(fetched: FetchedKeys, before: DevServerUserStatus | None = None) -> UserObserved:
+    spec = DevServerUserSpec(keys=(KEY,), github="ann-at-github")
+    user = structs.replace(a_user(), spec=spec, status=before or DevServerUserStatus())
+    return UserObserved(user, SPACE, COUNTED, fetched=fetched)
+
+
+def lines(decision: UserDecision) -> list[str]:
+    (keys,) = (one for one in decision.objects if one["kind"] == "ConfigMap")
+    return keys["data"]["authorized_keys"].splitlines()
+
+
+def test_keys_of_the_key_server_open_servers_beside_the_users_own():
+    decision = decide_user(at_github(FetchedKeys((FETCHED, KEY))), NOW)
+    assert (decision.status.fetched_keys, decision.status.fetched_from) == ((FETCHED, KEY), "ann-at-github")
+    assert lines(decision) == [KEY, FETCHED]
+    conditions = {one.type: one.status for one in decision.status.conditions}
+    assert conditions[UserConditionType.KEYS] == "True"
+
+
+@pytest.mark.parametrize(
+    ("login", "fetched", "kept"),
+    [
+        ("ann-at-github", FetchedKeys(problem="It does not answer."), (FETCHED,)),
+        ("somebody-else", FetchedKeys(problem="It does not answer."), ()),
+        ("ann-at-github", FetchedKeys(), ()),
+    ],
+    ids=["outage", "outage after a change of the login", "keys taken away"],
+)
+def test_keys_from_before_stay_while_the_key_server_does_not_answer(
+    login: str, fetched: FetchedKeys, kept: tuple[str, ...]
+):
+    before = DevServerUserStatus(fetched_keys=(FETCHED,), fetched_from=login)
+    decision = decide_user(at_github(fetched, before), NOW)
+    assert (decision.status.fetched_keys, lines(decision)) == (kept, [KEY, *kept])
+    assert (decision.status.message, decision.status.phase) == (
+        fetched.problem or None,
+        UserPhase.PROVISIONED,
+    )
+
+
+def test_keys_of_a_login_that_is_named_no_longer_log_nobody_in():
+    user = at_github(
+        FetchedKeys(), DevServerUserStatus(fetched_keys=(FETCHED,), fetched_from="ann-at-github")
+    ).user
+    assert user.keys == (KEY, FETCHED)
+    assert structs.replace(user, spec=DevServerUserSpec(keys=(KEY,))).keys == (KEY,)
+    assert structs.replace(user, spec=DevServerUserSpec(keys=(KEY,), github="other")).keys == (KEY,)

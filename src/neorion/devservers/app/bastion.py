@@ -64,6 +64,7 @@ class BastionOptions:
     keep: Retention = Retention()  # noqa: RUF009 -- frozen
     drain_s: float = 0.0
     user_ca: Path | None = None
+    post_quantum: bool = False
 
 
 async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], options: BastionOptions) -> None:
@@ -99,7 +100,7 @@ async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], optio
                 audit,
                 clock,
                 SystemIds(),
-                Limits(drain_s=options.drain_s),
+                Limits(drain_s=options.drain_s, post_quantum=options.post_quantum),
                 recordings_folder=options.recordings,
                 sessions=sessions,
                 authorities=UserAuthorities(options.user_ca),

@@ -30,6 +30,7 @@ class Listening(TypedDict):
     console_image: str
     replica: str
     user_ca: Path | None
+    post_quantum: bool
 
 
 # The bastion ends this long after its sessions, at the latest.
@@ -70,9 +71,15 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
     metavar="FOLDER",
     help="The folder that the bastion's container mounts as its service account.",
 )
+@click.option(
+    "--keys-url",
+    default="https://github.com/{login}.keys",
+    metavar="URL",
+    help="The address of a user's public keys, with {login} in it.",
+)
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def user_controller(
-    out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, log: str
+    out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, keys_url: str, log: str
 ) -> None:
     """Provision DevServerUsers until stopped."""
     from neorion.devservers.app.user_controller import run_user_controller  # noqa: PLC0415 -- another process
@@ -82,7 +89,7 @@ def user_controller(
     out.say(f"user controller of {cluster.server}")
 
     async def main(crew: Supervisor) -> None:
-        await run_user_controller(crew, cluster, bastion_token)
+        await run_user_controller(crew, cluster, bastion_token, keys_url)
 
     run_process(main, loop_factory=uvloop.new_event_loop)
 
@@ -121,6 +128,7 @@ def user_controller(
     metavar="FILE",
     help="Public keys of authorities whose user certificates log in.",
 )
+@click.option("--post-quantum", is_flag=True, help="Refuse clients without post-quantum key exchange.")
 @click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")
 @click.option("--direct", is_flag=True, help="Connect to sshd by the addresses of Pods, as inside a cluster.")
 @click.option(

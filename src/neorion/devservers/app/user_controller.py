@@ -6,6 +6,7 @@ from pathlib import Path
 
 from neorion.devservers.adapters.account_files import write_account
 from neorion.devservers.adapters.host_keys import HostKeyGenerator
+from neorion.devservers.adapters.key_server import HttpKeyServer
 from neorion.devservers.app.run import identity
 from neorion.devservers.controllers.bastion_keys import ensure_bastion_keys
 from neorion.devservers.controllers.users import (
@@ -18,7 +19,7 @@ from neorion.devservers.controllers.users import (
     user_key,
 )
 from neorion.devservers.model.tenancy import BASTION_ACCOUNT, SYSTEM_NAMESPACE
-from neorion.devservers.ports import HostKeyFactory
+from neorion.devservers.ports import HostKeyFactory, KeyServer
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng, SystemClock, SystemIds, system_rng
 from neorion.keel.kube import KubeApi, ObjectKey
@@ -52,14 +53,19 @@ class UserPlan:
 
 
 def build_user_controller(
-    api: KubeApi, plan: UserPlan, clock: Clock, rng: Rng, keys: HostKeyFactory | None = None
+    api: KubeApi,
+    plan: UserPlan,
+    clock: Clock,
+    rng: Rng,
+    keys: HostKeyFactory | None = None,
+    key_server: KeyServer | None = None,
 ) -> Operator:
-    """`keys` makes the bastion's own, once the lease is held."""
+    """`keys` makes the bastion's own, once the lease is held. `key_server` has those of users with a login there."""
     informers = InformerFactory(api, clock, rng)
     cache = UserCache(informers, plan.namespace)
     election = Election(api, ObjectKey(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     writer = UserWriter(api, Applier(api, MANAGER, informers, election), election)
-    users = Controller("users", Users(cache, writer, clock).reconcile, clock, rng)
+    users = Controller("users", Users(cache, writer, clock, key_server).reconcile, clock, rng)
     users.watch(cache.users, self_key, generation_changed)
     users.watch(cache.namespaces, user_key, generation_changed)
     users.watch(cache.bastion_keys, cache.everyone, begins=False)
@@ -87,17 +93,23 @@ def build_user_controller(
     return Operator(informers, [users], election, first=first)
 
 
-async def run_user_controller(crew: Supervisor, cluster: ClusterConfig, handover: Path | None) -> None:
+async def run_user_controller(
+    crew: Supervisor, cluster: ClusterConfig, handover: Path | None, keys_url: str
+) -> None:
     """Until the crew stops: then reconciles in progress finish, and the lease is released.
 
-    `handover` is the folder that the bastion's container mounts as its service account.
+    `handover` is the folder that the bastion's container mounts as its service account. `keys_url` is the address of a
+    login's keys at the key server.
     """
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
+    key_server = HttpKeyServer(keys_url, clock)
     async with connect(cluster, "devservers-user-controller", clock, rng) as api:
         if handover is not None:
             renew = partial(_hand_over, api, handover)
             crew.loop(Loop("bastion token", renew, LoopTiming(_RENEW_EVERY), clock, rng))
-        controller = build_user_controller(api, UserPlan(identity(ids)), clock, rng, HostKeyGenerator())
+        controller = build_user_controller(
+            api, UserPlan(identity(ids)), clock, rng, HostKeyGenerator(), key_server
+        )
         await controller.run(crew.stopping)
 
 

@@ -1,7 +1,7 @@
 """One SSH connection to the bastion: its user, and the channels that it may open."""
 
 from collections.abc import Awaitable
-from typing import cast
+from typing import AnyStr, Literal, cast
 
 import asyncssh
 from asyncssh.constants import (
@@ -34,8 +34,16 @@ _SSH = 22
 _CERTIFICATE = "certificate"
 
 
+_NO_AGENT = "Agent forwarding is refused. Reach servers by ssh -J, which needs no agent."
+_NO_X11 = "X11 forwarding is refused."
+_NO_REMOTE_FORWARD = "Forwarding to your machine (-R) is refused. Forward ports of servers by -L."
+
+
 class Connection(asyncssh.SSHServer):
-    """Everything that is not allowed here is refused by asyncssh's own defaults: passwords, remote forwards, agents, X11, tunnels."""
+    """Everything that is not allowed here is refused by asyncssh's own defaults: passwords, agents, X11, tunnels.
+
+    Clients show nothing of most refusals, so the next session says what was refused.
+    """
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -49,10 +57,14 @@ class Connection(asyncssh.SSHServer):
         self._open: OpenConnection | None = None
         self._reason = ""
         self._channels = 0
+        self._refusals: list[str] = []
         self.sessions: set[Session] = set()
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
+        # asyncssh has no hook for these two. It calls its connection, which would refuse without a word.
+        conn.create_agent_listener = self._refuse_agent
+        conn.attach_x11_listener = self._refuse_x11
         source = str((conn.get_extra_info("peername") or ("",))[0])
         self.who = Who(self.context.new_id(), source=source)
         refused = self.context.sources.connect(source)
@@ -129,7 +141,24 @@ class Connection(asyncssh.SSHServer):
             self._refuse("no key that lets this user in")
 
     def session_requested(self) -> Session:
+        if not self.take_channel():
+            self._refuse("too many channels of this user")
+            raise asyncssh.ChannelOpenError(OPEN_RESOURCE_SHORTAGE, "you have too many channels open")
         return Session(self)
+
+    def server_requested(self, listen_host: str, listen_port: int) -> bool:
+        self._refuse(f"a forward to the client of {listen_host[:80]}", port=listen_port)
+        return self._say_next(_NO_REMOTE_FORWARD)
+
+    def unix_server_requested(self, listen_path: str) -> bool:
+        self._refuse(f"a forward to the client of {listen_path[:80]}")
+        return self._say_next(_NO_REMOTE_FORWARD)
+
+    def unix_connection_requested(self, dest_path: str) -> bool:
+        self._refuse(f"a forward to the socket {dest_path[:80]}")
+        raise asyncssh.ChannelOpenError(
+            OPEN_ADMINISTRATIVELY_PROHIBITED, "sockets are not forwarded; forward a port"
+        )
 
     def connection_requested(
         self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
@@ -188,6 +217,27 @@ class Connection(asyncssh.SSHServer):
 
     def give_back_channel(self) -> None:
         self.context.channels.give_back(self.login.user)
+
+    def take_refusals(self) -> list[str]:
+        """The refusals of which the user has not been told."""
+        told, self._refusals = self._refusals, []
+        return told
+
+    async def _refuse_agent(self) -> bool:
+        self._refuse("a forwarded agent")
+        return self._say_next(_NO_AGENT)
+
+    async def _refuse_x11(
+        self, chan: asyncssh.SSHServerChannel[AnyStr], auth_proto: bytes, auth_data: bytes, screen: int
+    ) -> None:
+        del chan, auth_proto, auth_data, screen
+        self._refuse("a forwarded X11 display")
+        self._say_next(_NO_X11)
+
+    def _say_next(self, sentence: str) -> Literal[False]:
+        if sentence not in self._refusals:
+            self._refusals.append(sentence)
+        return False
 
     def _cut(self, reason: str) -> None:
         self._reason = reason

@@ -14,11 +14,11 @@ log = logger(__name__)
 
 
 class Directory:
-    """Each user's public keys are read once for each version of the user."""
+    """Public keys are read once, and again when a user has others."""
 
     def __init__(self, informers: InformerFactory) -> None:
         self._users = informers.of(USERS)
-        self._keys: dict[tuple[str, int], frozenset[bytes]] = {}
+        self._keys: dict[tuple[str, ...], frozenset[bytes]] = {}
 
     def user(self, name: str) -> DevServerUser | None:
         """None for a user who may not log in now."""
@@ -27,7 +27,7 @@ class Directory:
         return None if gone else found
 
     def admits(self, name: str, key: bytes) -> bool:
-        """Whether the user may log in with this public key, in the form it has on the wire."""
+        """Returns whether the user may log in with this public key, in the form it has on the wire."""
         user = self.user(name)
         return user is not None and key in self._keys_of(user)
 
@@ -39,16 +39,15 @@ class Directory:
             known = after or before
             if known is not None:
                 if before is not None:
-                    self._keys.pop((before.meta.uid, before.meta.generation), None)
+                    self._keys.pop(before.keys, None)
                 changed(known.meta.name)
 
         self._users.listen(hear)
 
     def _keys_of(self, user: DevServerUser) -> frozenset[bytes]:
-        version = (user.meta.uid, user.meta.generation)
-        if version not in self._keys:
-            self._keys[version] = frozenset(filter(None, map(wire_form, user.spec.keys)))
-        return self._keys[version]
+        if user.keys not in self._keys:
+            self._keys[user.keys] = frozenset(filter(None, map(wire_form, user.keys)))
+        return self._keys[user.keys]
 
 
 class UserAuthorities:

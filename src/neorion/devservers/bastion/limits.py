@@ -1,4 +1,4 @@
-"""How much one source and one user may have open at the bastion."""
+"""Limits of one source and of one user at the bastion."""
 
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Limits:
     """Before a login, a source may have `waiting` connections open, and make `rate` more each second after `burst`.
 
     All sources together may have `waiting_in_all`. `grace_s` is how long a login may take. `drain_s` is how long open
-    sessions are kept when the bastion stops.
+    sessions are kept when the bastion stops. `post_quantum` refuses clients without post-quantum key exchange.
     """
 
     waiting: int = 300
@@ -26,6 +26,7 @@ class Limits:
     penalty_s: float = 60.0
     grace_s: float = 20.0
     drain_s: float = 0.0
+    post_quantum: bool = False
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -41,7 +42,7 @@ class _Source:
 
 
 class SourceLimits:
-    """Which sources may connect now."""
+    """The sources that may connect now."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._limits = limits
@@ -90,7 +91,7 @@ class SourceLimits:
 
 
 class UserCounts:
-    """What each user has open."""
+    """Counts of the open connections or channels of each user."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()

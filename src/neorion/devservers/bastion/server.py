@@ -15,7 +15,9 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-_KEY_EXCHANGES: Final = ("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
+_POST_QUANTUM: Final = ("mlkem768x25519-sha256",)
+# For OpenSSH before 9.9.
+_KEY_EXCHANGES: Final = (*_POST_QUANTUM, "curve25519-sha256", "curve25519-sha256@libssh.org")
 _CIPHERS: Final = (
     "aes128-gcm@openssh.com",
     "aes256-gcm@openssh.com",
@@ -36,7 +38,7 @@ async def listen(context: Context, host_key: asyncssh.SSHKey, host: str, port: i
         server_factory=partial(Connection, context),
         server_host_keys=[host_key],
         server_version="Neorion",
-        kex_algs=_KEY_EXCHANGES,
+        kex_algs=_POST_QUANTUM if context.limits.post_quantum else _KEY_EXCHANGES,
         encryption_algs=_CIPHERS,
         mac_algs=_MACS,
         compression_algs=["none"],

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import asyncssh
 
 from neorion.devservers.bastion.exec_session import run_in_container
-from neorion.devservers.bastion.inside import open_inside
 from neorion.devservers.bastion.recordings import Recording, TerminalInfo
+from neorion.devservers.bastion.upstream_session import run_upstream
 from neorion.devservers.client import CONTAINER
 from neorion.devservers.model.audit import AuditEvent
 from neorion.keel.base import Error
@@ -175,6 +175,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         self._gone = True
+        self.connection.give_back_channel()
         if self._peer is not None:
             self._peer.close()
         if self._task is not None:
@@ -188,13 +189,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     async def _run(self) -> None:
         context, who = self.connection.context, self.connection.who
-        if not self.connection.take_channel():
-            context.record(
-                AuditEvent.REFUSED, who, command=self.command, reason="too many channels of this user"
-            )
-            self.say("You have too many channels open.")
-            self.exit(FAILED)
-            return
+        self.say(*self.connection.take_refusals())
         self._name = self.connection.next_session()
         self.connection.sessions.add(self)
         terminal = self.has_terminal
@@ -213,7 +208,6 @@ class Session(asyncssh.SSHServerSession[bytes]):
             self.exit(FAILED)
         finally:
             self.connection.sessions.discard(self)
-            self.connection.give_back_channel()
             name, digest = self._close_recording()
             context.record(
                 AuditEvent.SESSION_END,
@@ -232,7 +226,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
             return
         server = await upstream.connection(self.say)
         if server is not None:
-            await open_inside(self, server)
+            await run_upstream(self, server)
         elif upstream.running is not None:
             running = upstream.running
             container = ContainerRef(running.pod, running.namespace, CONTAINER)

@@ -9,7 +9,7 @@ from anyio.abc import ByteStream
 
 
 class Tunnel(asyncio.Transport):
-    """For `asyncssh.connect(tunnel=...)`. `carry` has to run for as long as the connection lives.
+    """A tunnel for `asyncssh.connect(tunnel=...)`. `carry` has to run for as long as the connection lives.
 
     What is written waits here until the stream takes it: no more than the windows of the SSH channels allow.
     """
@@ -26,7 +26,7 @@ class Tunnel(asyncio.Transport):
     async def create_connection(
         self, factory: Callable[[], asyncssh.SSHClientConnection], host: str, port: int
     ) -> tuple["Tunnel", asyncssh.SSHClientConnection]:
-        """As asyncssh asks its tunnels."""
+        """Opens a connection in the form that asyncssh expects of tunnels."""
         del host, port
         connection = factory()
         connection.connection_made(self)

@@ -31,7 +31,7 @@ class Signer:
         self._key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType] -- its keywords are untyped
 
     def credentials(self, user: str, connection: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:
-        """For the servers of one user. The server's own log shows the connection by its name here."""
+        """Signs a certificate for the servers of one user. The server's own log shows the connection by its name here."""
         certificate = self._authority.generate_user_certificate(
             self._key,
             f"{user} by bastion {connection}",

@@ -32,6 +32,7 @@ from neorion.devservers.model.tenancy import (
     USER_LABEL,
     own_namespace,
 )
+from neorion.devservers.ports import KeyServer
 from neorion.keel.base import Denied, Duration, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
 from neorion.keel.kube import Kind, KubeApi, KubeObject, MergePatch, ObjectKey, Selector, ServerError
@@ -150,7 +151,10 @@ class UserWriter:
 class Users:
     """The reconcile of users."""
 
-    def __init__(self, cache: UserCache, writer: UserWriter, clock: Clock) -> None:
+    def __init__(
+        self, cache: UserCache, writer: UserWriter, clock: Clock, key_server: KeyServer | None = None
+    ) -> None:
+        self._key_server = key_server
         self._cache = cache
         self._api = writer.api
         self._applier = writer.applier
@@ -182,7 +186,9 @@ class Users:
         with suppress(NotFound):
             space = await self._api.get(NAMESPACE, namespace)
             quota = await self._api.get(RESOURCE_QUOTA, ROLE, namespace)
-        return UserObserved(user, space, quota, self._cache.cluster())
+        github, server = user.spec.github, self._key_server
+        fetched = await server.keys(github) if github and server is not None else None
+        return UserObserved(user, space, quota, self._cache.cluster(), fetched)
 
     async def _carry_out(self, seen: UserObserved, decision: UserDecision) -> None:
         await self._revoke(decision.revoked)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from msgspec import structs
+
 from neorion.devservers.decide.tenant import (
     SERVERS_COUNTED,
     ClusterInfo,
@@ -16,6 +18,7 @@ from neorion.devservers.model.kube_types import DevServerUser
 from neorion.devservers.model.tenancy import USER_LABEL, own_namespace
 from neorion.devservers.model.user import (
     DevServerUserStatus,
+    FetchedKeys,
     UserCondition,
     UserConditionType,
     UserPhase,
@@ -37,6 +40,8 @@ class UserObserved:
     namespace: Namespace | None = None
     quota: ResourceQuota | None = None
     cluster: ClusterInfo = ClusterInfo()  # noqa: RUF009 -- frozen
+    # Where the user has a login at the key server.
+    fetched: FetchedKeys | None = None
     # The refusal of the cluster when something that the user needs could not be written.
     refused: str = ""
 
@@ -59,7 +64,9 @@ def decide_user(seen: UserObserved, now: datetime) -> UserDecision:
         reason, message = obstacle
         status = _status(seen, now, UserPhase.FAILED, (UserConditionType.NAMESPACE, False, reason, message))
         return UserDecision(status, wake=LOOK_AGAIN if reason == "NamespaceTerminating" else REPAIR_EVERY)
-    objects = tenant_manifests(name, spec, seen.cluster)
+    fetched = _fetched_keys(seen)
+    keys = tuple(dict.fromkeys((*spec.keys, *fetched)))
+    objects = tenant_manifests(name, structs.replace(spec, keys=keys), seen.cluster)
     namespace = (UserConditionType.NAMESPACE, seen.namespace is not None, "Applied", "")
     if spec.suspended:
         status = _status(seen, now, UserPhase.SUSPENDED, namespace)
@@ -68,9 +75,23 @@ def decide_user(seen: UserObserved, now: datetime) -> UserDecision:
     waits = "" if counted else f"The cluster has not counted the quota of {own_namespace(name)} yet."
     quota = (UserConditionType.QUOTA, counted, "Counted" if counted else "NotCounted", waits)
     phase = UserPhase.PROVISIONED if counted else UserPhase.PENDING
-    status = _status(seen, now, phase, namespace, quota)
+    status = _status(seen, now, phase, namespace, quota, *_keys_step(seen))
     recount = seen.quota is not None and not counted
     return UserDecision(status, objects, recount=recount, wake=REPAIR_EVERY if counted else LOOK_AGAIN)
+
+
+def _fetched_keys(seen: UserObserved) -> tuple[str, ...]:
+    """An answer of the key server, or the keys of the same login from before where there was none."""
+    if not seen.user.spec.github or seen.fetched is None:
+        return ()
+    return seen.user.fetched_keys if seen.fetched.problem else seen.fetched.keys
+
+
+def _keys_step(seen: UserObserved) -> "tuple[_Step, ...]":
+    if not seen.user.spec.github or seen.fetched is None:
+        return ()
+    problem = seen.fetched.problem
+    return ((UserConditionType.KEYS, not problem, "NotFetched" if problem else "Fetched", problem),)
 
 
 def _obstacle(seen: UserObserved) -> tuple[str, str] | None:
@@ -100,6 +121,8 @@ def _status(seen: UserObserved, now: datetime, phase: UserPhase, *steps: _Step) 
         phase=phase,
         namespace=own_namespace(user.meta.name),
         message=message,
+        fetched_keys=_fetched_keys(seen),
+        fetched_from=seen.user.spec.github,
         observed_generation=user.meta.generation,
         conditions=tuple(_conditions(user, (*steps, last), now)),
     )

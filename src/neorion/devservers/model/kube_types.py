@@ -32,6 +32,17 @@ class DevServerUser(KubeObject, frozen=True, kw_only=True):
     spec: DevServerUserSpec = DevServerUserSpec()
     status: DevServerUserStatus = DevServerUserStatus()
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys that log in."""
+        return tuple(dict.fromkeys((*self.spec.keys, *self.fetched_keys)))
+
+    @property
+    def fetched_keys(self) -> tuple[str, ...]:
+        """The keys of the key server. Those of another login than the one named now count for nothing."""
+        current = self.spec.github and self.status.fetched_from == self.spec.github
+        return self.status.fetched_keys if current else ()
+
 
 class DevServerSession(KubeObject, frozen=True, kw_only=True):
     """A connection that is open at the bastion."""

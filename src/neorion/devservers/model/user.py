@@ -1,5 +1,6 @@
 """A person who may use development servers: the two halves of a DevServerUser."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -23,6 +24,10 @@ _Amount = Annotated[
         )
     ),
 ]
+# GitHub's own grammar of logins.
+_Login = Annotated[str, Meta(max_length=39, pattern=r"^[A-Za-z0-9](-?[A-Za-z0-9])*$")]
+# Of the keys that a key server has of one login, as many are read.
+FETCHED_KEYS_MAX = 32
 _Set = Meta(max_length=32, extra_json_schema={"x-kubernetes-list-type": "set"})
 
 
@@ -46,14 +51,23 @@ class UserLimits(KubeStruct, frozen=True, kw_only=True):
 class DevServerUserSpec(KubeStruct, frozen=True, kw_only=True):
     """Who may log in, with which keys, and how much they may use.
 
-    `suspended` takes away every right and closes every session. The user's servers and volumes stay.
+    The keys of `github` are fetched from the key server and log in beside `keys`. `suspended` takes away every right and closes every session. The user's servers and volumes stay.
     """
 
     keys: Annotated[tuple[PublicKey, ...], _Set] = ()
+    github: _Login | None = None
     groups: Annotated[tuple[Name, ...], _Set] = ()
     quota: UserQuota = UserQuota()
     limits: UserLimits = UserLimits()
     suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedKeys:
+    """The public keys of a login. With a `problem` they are unknown, and those from before stay."""
+
+    keys: tuple[str, ...] = ()
+    problem: str = ""
 
 
 class UserPhase(StrEnum):
@@ -70,6 +84,7 @@ class UserConditionType(StrEnum):
 
     NAMESPACE = "NamespaceReady"
     QUOTA = "QuotaCounted"
+    KEYS = "KeysFetched"
     READY = "Ready"
 
 
@@ -89,5 +104,7 @@ class DevServerUserStatus(KubeStruct, frozen=True, kw_only=True):
     phase: UserPhase | None = None
     namespace: Text | None = None
     message: Text | None = None
+    fetched_keys: Annotated[tuple[PublicKey, ...], Meta(max_length=FETCHED_KEYS_MAX)] = ()
+    fetched_from: Text | None = None
     observed_generation: int = 0
     conditions: Annotated[tuple[UserCondition, ...], Meta(max_length=16), keyed("type")] = field(default=())

@@ -16,6 +16,7 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.devices import RESOURCE, DeviceTable
 from neorion.drydock.host import Component, running, start
 from neorion.drydock.images import Registry
+from neorion.drydock.layout import Layout
 from neorion.drydock.machine import Cgroups, raise_inotify_limit
 from neorion.drydock.network import attach_veth, detach_veth, is_plugged, route_services
 from neorion.drydock.node.config import write_config
@@ -97,10 +98,10 @@ def nodes_up(cluster: Cluster) -> list[int]:
     return [node.index for node in nodes(cluster.layout) if node.part in live]
 
 
-def init_pid(cluster: Cluster, name: str) -> int:
+def init_pid(layout: Layout, name: str) -> int:
     """The process with a node's namespaces: enter them with nsenter, or kill it to crash the node."""
-    node = find(cluster.layout, name)
-    live = running(cluster.layout.folder, node.part)
+    node = find(layout, name)
+    live = running(layout.folder, node.part)
     found = next((process.pid for process in live if process.argv[0] == "unshare"), None)
     if found is None:
         raise NotFound("node.down", f'Node "{name}" does not run.', hint="Start it: neorion drydock up.")
@@ -146,20 +147,25 @@ async def _boot(cluster: Cluster, node: Node) -> None:
         groups.make(f"{node.cgroup}/{name}")
     await detach_veth(addresses, node.index)
     pid = start(cluster.layout.folder, _part(cluster, node), cluster.layout.log(node.part))
-    await cluster.until(_part(cluster, node), lambda: _has_own_network(pid))
+    await cluster.until(_part(cluster, node), lambda: _require_own_network(pid))
     await attach_veth(addresses, node.index, pid)
 
 
 async def _is_plugged(cluster: Cluster, node: Node) -> bool:
     try:
-        return await is_plugged(init_pid(cluster, node.name))
+        return await is_plugged(init_pid(cluster.layout, node.name))
     except (NotFound, Terminal):
         # It has no network of its own yet, or ended meanwhile.
         return False
 
 
-async def _has_own_network(pid: int) -> None:
-    if os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), _OUR_NETWORK.stat()):
+def has_own_network(pid: int) -> bool:
+    """Returns whether a node has left the machine's network, which it does soon after its start."""
+    return not os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), _OUR_NETWORK.stat())
+
+
+async def _require_own_network(pid: int) -> None:
+    if not has_own_network(pid):
         raise Retry(
             "node.starting", "The node has no network of its own yet.", hint="It will have in a moment."
         )

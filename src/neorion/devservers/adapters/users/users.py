@@ -37,11 +37,12 @@ _LOOK_EVERY: Final = Duration.of(ms=250)
 
 @dataclass(frozen=True, slots=True)
 class UserRequest:
-    """What an administrator asks for. Keys and groups that are not given stay as they are."""
+    """What an administrator asks for. Keys, groups and a login that are not given stay; an empty login goes."""
 
     quota: UserQuota = UserQuota()  # noqa: RUF009 -- frozen
     keys: tuple[str, ...] | None = None
     groups: tuple[str, ...] | None = None
+    github: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ class TenantManager:
             "groups": list(kept.groups if request.groups is None else request.groups),
             "quota": msgspec.to_builtins(request.quota),
         }
-        manifest = {"metadata": {"name": name}, "spec": spec}
+        github = kept.github if request.github is None else request.github
+        manifest = {"metadata": {"name": name}, "spec": {**spec, **({"github": github} if github else {})}}
         client = self._client.rehearsing() if dry_run else self._client
         # By force: this command wins over earlier writers of the object.
         after = await client.apply(USERS, manifest, MANAGER, force=True)
@@ -239,7 +241,7 @@ class TenantManager:
             servers=len(await self._servers(namespace)),
             homes=homes,
             volumes=len(claims) - homes,
-            keys=len(found.spec.keys) if found is not None else 0,
+            keys=len(found.keys) if found is not None else 0,
             state=_state(space, found),
             created=(meta.created if meta is not None else None) or "",
         )

@@ -97,6 +97,9 @@ _user_argument = click.argument("name", metavar="USER")
     metavar="FILE",
     help="A file of public keys, one on each line, such as authorized_keys.",
 )
+@_once(
+    "--github", metavar="LOGIN", help="Log in with the keys of this login at GitHub; an empty one ends that."
+)
 @_once("--group", multiple=True, metavar="GROUP", help="A group of the user. May be repeated.")
 @_once("--servers", default=10, type=click.IntRange(min=0), metavar="N", help="The most servers.")
 @_once("--cpu", default="64", metavar="AMOUNT", help="The most CPUs of all that run.")

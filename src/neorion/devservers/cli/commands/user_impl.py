@@ -35,6 +35,7 @@ class UserOptions(TypedDict):
 
     ssh_key: tuple[str, ...]
     from_file: Path | None
+    github: str | None
     group: tuple[str, ...]
     servers: int
     cpu: str
@@ -56,7 +57,7 @@ async def add(client: Client, out: Output, name: str, request: UserOptions, *, d
     )
     users = TenantManager(client)
     steps = await users.add(
-        name, UserRequest(quota, lines or None, request["group"] or None), dry_run=dry_run
+        name, UserRequest(quota, lines or None, request["group"] or None, request["github"]), dry_run=dry_run
     )
     out.show(news(steps), STEPS)
     if dry_run:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _ENVIRONMENT: Final = ("LANG", "LC_")
 
 
-class Inside(asyncssh.SSHClientSession[bytes]):
+class UpstreamSession(asyncssh.SSHClientSession[bytes]):
     """The program's channel. Both outputs, its end and its exit code go to the client as they come."""
 
     def __init__(self, session: "Session") -> None:
@@ -79,15 +79,15 @@ class Inside(asyncssh.SSHClientSession[bytes]):
             self._channel.close()
 
 
-async def open_inside(session: "Session", server: asyncssh.SSHClientConnection) -> None:
+async def run_upstream(session: "Session", server: asyncssh.SSHClientConnection) -> None:
     """Runs the session's program on the server until it is over."""
     asked = session.channel
     environment: dict[bytes | str, bytes | str] = {
         name: value for name, value in asked.get_environment().items() if name.startswith(_ENVIRONMENT)
     }
-    inside = Inside(session)
+    program = UpstreamSession(session)
     channel, _ = await server.create_session(  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] -- generic in texts and bytes
-        lambda: inside,
+        lambda: program,
         asked.get_command(),
         subsystem=asked.get_subsystem(),
         env=environment,
@@ -97,5 +97,5 @@ async def open_inside(session: "Session", server: asyncssh.SSHClientConnection) 
         term_modes=asked.get_terminal_modes(),
         encoding=None,
     )
-    session.join(inside)
+    session.join(program)
     await channel.wait_closed()
