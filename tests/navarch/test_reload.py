@@ -143,7 +143,7 @@ async def test_a_file_or_a_signal_is_noticed_by_the_process_and_a_refusal_leaves
         await serve.log.until("the configuration was refused, and the old one is kept")
         (found,) = await fleet.call("doctor", "--server", server)
         assert (found["code"], found["severity"]) == ("config.invalid", "warning")
-        certificate = tmp_path / ".local/state/neorion/navarch/tls/server.crt"
+        certificate = tmp_path / "state" / "tls" / "server.crt"
         transport = http_transport(server, ClientTls(certificate))
         head, _ = await fetch(transport, Request("GET", "/readyz"))
         await transport.aclose()

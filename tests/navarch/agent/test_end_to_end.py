@@ -102,7 +102,7 @@ async def test_a_fallen_gpu_costs_its_node_and_an_applications_error_does_not(nv
 def in_order(events: Sequence[str]) -> list[str]:
     """The words that tell the order of a replacement."""
     told = ("node.", "health.unhealthy", "repair.buying", "repair.successor")
-    before = ("node.ordered", "node.booting", "node.verifying")
+    before = ("node.ordered", "node.booting", "node.verifying", "node.uncordoning")
     return [event for event in events if event.startswith(told) and event not in before]
 
 

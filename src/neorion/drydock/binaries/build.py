@@ -35,9 +35,9 @@ async def build_missing(shelf: BinaryCache, programs: Iterable[str], tell: Tell)
 
 
 async def build(product: Product, shelf: BinaryCache, tell: Tell, *, released: bool = False) -> None:
-    """Builds what is not there yet; `tell` hears each package that is compiled. Two builders do the work once.
+    """Builds missing products; calls `tell` with each compiled package. Two builders share the work.
 
-    With `released`, what its makers have released is fetched instead.
+    With `released`, the published releases are fetched instead.
     """
     async with _alone(shelf.cache / f"{product.name}.lock"):
         target = shelf.folder(product)
@@ -61,7 +61,7 @@ async def _compile(product: Product, folder: Path, shelf: BinaryCache, tell: Tel
     go = await find_go(shelf.cache)
     stamps = " ".join(f"-X {name}={value}" for name, value in product.stamp(product.version).items())
     first, *others = product.programs
-    # -buildvcs=false: our repository's state says nothing about this program.
+    # -buildvcs=false: the state of our repository does not describe this program.
     flags = ["-v", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamps}".strip()]
     flags += ["-tags", product.tags] if product.tags else []
     command = [str(go), "build", "-C", str(product.source), *flags, "-o", str(folder / first)]

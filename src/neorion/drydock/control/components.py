@@ -119,7 +119,7 @@ def controller_manager(layout: Layout, pki: Pki, shelf: BinaryCache) -> Componen
             "cluster-signing-cert-file": pki.certificate("ca"),
             "cluster-signing-key-file": pki.key("ca"),
             "controllers": "*,bootstrapsigner,tokencleaner",
-            # One range cut into one piece per node would not last for hundreds of simulated ones.
+            # One range divided among all nodes would not suffice for hundreds of simulated ones.
             "allocate-node-cidrs": "false",
             "node-monitor-period": "1s",
             "node-monitor-grace-period": _GRACE,

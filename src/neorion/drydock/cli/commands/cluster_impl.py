@@ -40,10 +40,10 @@ def up_command(
     )
     if wishes.needs_network:
         require_real_nodes(out.env, os.geteuid())
-    yard = ClusterManager.of(out.env, binaries)
+    manager = ClusterManager.of(out.env, binaries)
 
     async def up(tell: Callable[[str], None]) -> None:
-        cluster = await yard.up(name, wishes, tell)
+        cluster = await manager.up(name, wishes, tell)
         out.show_one(await status_of(cluster), STATUS)
 
     run(out, f"cluster {name}", up)
@@ -51,14 +51,14 @@ def up_command(
 
 
 def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
-    yard = ClusterManager.of(out.env)
-    for each in yard.names() if every else [name]:
-        there = each in yard.names()
+    manager = ClusterManager.of(out.env)
+    for each in manager.names() if every else [name]:
+        there = each in manager.names()
         if dry_run:
-            out.say(f"{each} would be removed." if there else f'There is no cluster "{each}".')
+            out.say(f"{each} would be removed." if there else f'The cluster "{each}" does not exist.')
         else:
-            anyio.run(yard.down, each)
-            out.say(f"{each} is gone." if there else f'There is no cluster "{each}".')
+            anyio.run(manager.down, each)
+            out.say(f"{each} is gone." if there else f'The cluster "{each}" does not exist.')
 
 
 def _chosen(extras: str) -> set[str]:
