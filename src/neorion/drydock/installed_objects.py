@@ -50,7 +50,7 @@ def without_processes(objects: Sequence[Manifest], host: WebhookHost) -> Iterato
 
 
 async def publish_objects(api: Api, items: Sequence[Manifest]) -> None:
-    """All at once, but for the namespace that most of them live in."""
+    """Publishes all objects in parallel, after the namespace of most of them."""
     first = [item for item in items if item["kind"] == "Namespace"]
     for some in (first, [item for item in items if item not in first]):
         async with anyio.create_task_group() as tasks:
@@ -59,7 +59,7 @@ async def publish_objects(api: Api, items: Sequence[Manifest]) -> None:
 
 
 async def ensure_object(api: Api, item: Manifest) -> None:
-    """Applied only where it is there already: that costs the API server several times as much, and some kinds are large."""
+    """Creates the object; applies only if it exists. An apply costs several times as much, and some kinds are large."""
     collection, name = _collection(item), item["metadata"]["name"]
     try:
         await api.create(collection, item)
@@ -68,7 +68,7 @@ async def ensure_object(api: Api, item: Manifest) -> None:
 
 
 def _collection(item: Manifest) -> str:
-    """Every kind in an installation has a regular plural."""
+    """The path of the object's collection. All kinds in installations have a regular plural."""
     version, namespace = item["apiVersion"], item["metadata"].get("namespace")
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     where = f"{root}/namespaces/{namespace}" if namespace else root
