@@ -75,6 +75,16 @@ def _need_gvisor() -> None:
         pytest.skip("runsc is not built (neorion drydock build gvisor)")
 
 
+def _need_gang_schedulers() -> None:
+    if not ready("jobset", "coscheduling-scheduler"):
+        pytest.skip("a gang scheduler is not built (neorion drydock build jobset scheduler-plugins)")
+
+
+def _need_services() -> None:
+    if not ready("karpenter", "prometheus", "traefik"):
+        pytest.skip("an add-on is not built (neorion drydock build karpenter prometheus-server traefik)")
+
+
 def _need_promtool() -> None:
     if not ready("promtool"):
         pytest.skip("promtool is not built (neorion drydock build prometheus)")
@@ -89,11 +99,13 @@ def _need_installation() -> None:
 _OTHER_NEEDS = {
     "coreweave": _need_installation,
     "drydock": _need_cluster,
+    "gang-schedulers": _need_gang_schedulers,
     "go": _need_go,
     "gvisor": _need_gvisor,
     "nobody": _need_nobody,
     "promtool": _need_promtool,
     "root": _need_root,
+    "services": _need_services,
 }
 
 

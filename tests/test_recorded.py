@@ -23,7 +23,7 @@ from neorion.iris.model import AttemptId, JobId, SliceId, StopCause, WorkerId
 from neorion.iris.model import record as iris_record
 from neorion.iris.model.spec import FunctionCall, PriorityBand
 from neorion.iris.ports import ExitKind, Phase
-from neorion.iris.state import attempts_of, deeds_before, load
+from neorion.iris.state import attempts_of, audit_entries_before, load
 from neorion.iris.state.codec import decode, encode
 from neorion.keel.base import Instant, NoCapacity
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
@@ -96,7 +96,7 @@ async def test_a_controller_starts_from_an_old_store(tmp_path: Path):
         assert context.cluster.attempts[AttemptId("second")] == second
         assert context.cluster.workers[WorkerId("w")].attributes == {"zone": "ü"}
         assert context.cluster.slices[SliceId("s")].revoked
-        (deed,) = await deeds_before(store, 2, 10)
+        (deed,) = await audit_entries_before(store, 2, 10)
         assert (deed.who, deed.what, deed.when) == ("ada", "submit", WHEN)
 
 

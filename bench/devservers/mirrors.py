@@ -83,7 +83,7 @@ async def look() -> tuple[float, float]:
     }
     written = [texts(f"dev-{number:05d}", number) for number in range(SIZE)]
     before = resident_mb()
-    heard = {informer: informer.shelf() for informer in by_kind.values()}
+    heard = {informer: informer.new_store() for informer in by_kind.values()}
     for all_of_one in written:
         for kind, text in all_of_one:
             informer = by_kind[kind]

@@ -125,6 +125,7 @@ async def _attempts(_cluster: Cluster, api: Client, name: str) -> float:
     engine = PodEngine(pods_with_this_python(name, **SIMULATED), api, CLOCK, system_rng())
     running: set[AttemptId] = set()
     synced, done = anyio.Event(), anyio.Event()
+    took = 0.0
 
     async def watch() -> None:
         async for batch in engine.changes():

@@ -11,7 +11,7 @@ import pytest
 from neorion.iris.adapters.runtimes.process.result_file import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.ports import Phase
-from neorion.iris.testing.runtime_waits import ended, said
+from neorion.iris.testing.runtime_waits import ended, logged
 from tests.iris.runtimes.conftest import Orders, root, runtime
 
 __all__ = ["orders", "root", "runtime"]
@@ -45,7 +45,7 @@ def forging() -> Callable[[], int]:
 async def test_a_task_that_forges_the_lease_ends_no_other(runtime: ProcessRuntime, orders: Orders) -> None:
     other = orders.shell("echo ready; sleep 600")
     await runtime.start(other)
-    await said(runtime, other.attempt, "ready")
+    await logged(runtime, other.attempt, "ready")
     forger = orders.call(forging())
     await runtime.start(forger)
     with anyio.fail_after(60):

@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 from neorion.capacity.gpu import shape_of
-from neorion.capacity.prices import PriceBook, listed_on
+from neorion.capacity.prices import PriceTable, listed_on
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ from neorion.capacity.prices import PriceBook, listed_on
 def test_the_list_holds_on_demand_and_in_its_regions(
     cloud: str, kind: str, region: str, *, spot: bool, price: float | None
 ):
-    assert PriceBook(cloud).price(kind, region, spot=spot) == price
+    assert PriceTable(cloud).price(kind, region, spot=spot) == price
 
 
 def test_what_an_account_pays_wins_over_the_list():
-    book = PriceBook("aws", {"p5.48xlarge": 40.0, "p5.48xlarge/spot": 20.0})
+    book = PriceTable("aws", {"p5.48xlarge": 40.0, "p5.48xlarge/spot": 20.0})
     assert book.price("p5.48xlarge", "eu-west-1") == 40.0
     assert book.price("p5.48xlarge", "us-west-2", spot=True) == 20.0
 

@@ -130,7 +130,7 @@ class Checker:
         found: dict[str, CheckResult] = {}
 
         async def one(name: str, fault: Fault) -> None:
-            checker = replace(self, folder=self.folder / name)
+            checker = replace(self, folder=self.folder / requirement / name)
             found[name] = await checker.run(requirement, fault)
 
         async with anyio.create_task_group() as tasks:
@@ -147,9 +147,11 @@ class Checker:
         return Request(f"run-{digest}", version, frozenset(only), "test")
 
 
-async def conclude_as(
-    checker: Checker, requirement: str, rows: Mapping[str, tuple[Fault, Verdict, str]]
-) -> None:
+# Platforms by name: what is broken, the verdict that has to follow, and words of its reason.
+Rows = Mapping[str, tuple[Fault, Verdict, str]]
+
+
+async def conclude_as(checker: Checker, requirement: str, rows: Rows) -> None:
     """Each platform gets its verdict with its reason, and is left clean. All of them are checked at once."""
     results = await checker.verdicts(requirement, {name: row[0] for name, row in rows.items()})
     found = {name: (result.verdict, result.left_behind) for name, result in results.items()}

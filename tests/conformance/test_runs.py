@@ -1,5 +1,6 @@
 """From a run to its folder, to PRODUCT.yaml, and back: nothing changed unseen, nothing claimed that was not shown."""
 
+import subprocess
 from pathlib import Path
 
 import hypothesis
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from neorion.cli import app
 from neorion.conformance.adapters.product_file import lint_context, read_product, read_raw, write_product
 from neorion.conformance.adapters.run_folder import RunFolder, load_run, verify_run
+from neorion.conformance.adapters.signing import sign_run, signature_problems
 from neorion.conformance.decide.diff import changes_between
 from neorion.conformance.decide.lint import lint
 from neorion.conformance.decide.product_file import blank_product, filled_product
@@ -26,7 +28,7 @@ from neorion.conformance.model import (
     Verdict,
     requirements,
 )
-from neorion.keel.base import Severity
+from neorion.keel.base import Invalid, Severity
 from neorion.keel.cli import run as run_command
 from neorion.keel.clock import SystemClock
 
@@ -187,3 +189,46 @@ def test_the_commands_go_from_a_template_to_a_report(tmp_path: Path, capsys: pyt
         assert run_command(app, ["conformance", *step]) == code, step
     assert "| ✅ Implemented | 9 |" in capsys.readouterr().out
     assert (tmp_path / "results-abcd1234" / "gang_scheduling" / "junit.xml").is_file()
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The private keys of two people."""
+    folder = tmp_path_factory.mktemp("keys")
+    found = (folder / "own", folder / "other")
+    for key in found:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    return found
+
+
+def test_a_signed_run_verifies_with_its_signers_key_alone(tmp_path: Path, keys: tuple[Path, Path]):
+    own, other = keys
+    run = tmp_path / "run"
+    make_run(run, passed(Environment.HARDWARE), "1.33")
+    verify = ["conformance", "verify", str(run), "--key"]
+    assert run_command(app, [*verify, f"{own}.pub"]) == 1, "it is not signed yet"
+    sign_run(run, own)
+    assert verify_run(run) == []
+    assert run_command(app, [*verify, f"{own}.pub"]) == 0
+    assert run_command(app, [*verify, f"{other}.pub"]) == 1
+    # A run that was sealed anew is not the signed one.
+    signature = (run / "SEAL.sig").read_bytes()
+    make_run(tmp_path / "forged", passed(Environment.HARDWARE, "forged"), "1.33")
+    (tmp_path / "forged" / "SEAL.sig").write_bytes(signature)
+    assert verify_run(tmp_path / "forged") == []
+    assert [each.code for each in signature_problems(tmp_path / "forged", Path(f"{own}.pub"))] == [
+        "verify.signature"
+    ]
+
+
+@pytest.mark.parametrize("content", ["", "ssh-ed25519 AAAA\nssh-ed25519 AAAB", "-----BEGIN"])
+def test_what_is_not_one_public_key_is_refused(tmp_path: Path, content: str):
+    (tmp_path / "key").write_text(content)
+    with pytest.raises(Invalid):
+        signature_problems(tmp_path, tmp_path / "key")
+
+
+def test_a_key_that_does_not_exist_is_refused_before_the_run(tmp_path: Path):
+    command = ["conformance", "run", "--sign", str(tmp_path / "none"), "--folder", str(tmp_path / "runs")]
+    assert run_command(app, command) == 3
+    assert not (tmp_path / "runs").exists()

@@ -17,7 +17,7 @@ import pytest
 from neorion.iris.adapters.runtimes.process import result_file
 from neorion.iris.model import AttemptId, Command, Digest, FunctionCall, Resources, TaskEnvironment
 from neorion.iris.ports import AttemptSpec, ExitKind, Phase, Runtime
-from neorion.iris.testing.runtime_waits import ended, reaches, said
+from neorion.iris.testing.runtime_waits import ended, logged, reaches
 from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import SystemIds
 
@@ -155,14 +155,14 @@ class RuntimeContract:
     ):
         order = rig.command(rig.words.waits)
         await runtime.start(order)
-        await said(runtime, order.attempt, "ready")
+        await logged(runtime, order.attempt, "ready")
         await runtime.stop(order.attempt, LONG)
         assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
 
     async def test_a_task_that_traps_the_signal_ends_after_the_grace(self, rig: Rig, runtime: Runtime):
         order = rig.command(rig.words.is_deaf)
         await runtime.start(order)
-        await said(runtime, order.attempt, "ready")
+        await logged(runtime, order.attempt, "ready")
         with anyio.fail_after(60):
             await runtime.stop(order.attempt, MOMENT)
             assert (await ended(runtime, order.attempt)).kind is ExitKind.STOPPED
@@ -194,7 +194,7 @@ class RuntimeContract:
             await first.start(over)
             await first.start(on)
             before = await ended(first, over.attempt)
-            await said(first, on.attempt, "ready")
+            await logged(first, on.attempt, "ready")
         async with rig.life() as second:
             found = {seen.attempt: seen for seen in await second.seen()}
             assert found[over.attempt].end == before
@@ -218,7 +218,7 @@ class RuntimeContract:
         orders = [rig.command(rig.words.waits), rig.command(rig.words.is_deaf)]
         for order in orders:
             await runtime.start(order)
-            await said(runtime, order.attempt, "ready")
+            await logged(runtime, order.attempt, "ready")
         with anyio.fail_after(60):
             await runtime.renew(MOMENT)
             assert {(await ended(runtime, order.attempt)).kind for order in orders} == {ExitKind.LOST}
@@ -251,7 +251,7 @@ class RuntimeContract:
         orders = [rig.command(rig.words.waits), rig.command(rig.words.waits)]
         for order in orders:
             await runtime.start(order)
-            await said(runtime, order.attempt, "ready")
+            await logged(runtime, order.attempt, "ready")
         stats = await runtime.stats()
         assert stats.keys() == {order.attempt for order in orders}
         assert all(one.processes >= 1 and one.memory_bytes > 0 for one in stats.values())

@@ -9,7 +9,7 @@ from neorion.drydock.api import Api
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.host import running
-from neorion.drydock.kueue import Manifest, _ensure
+from neorion.drydock.installed_objects import Manifest, ensure_object
 
 pytestmark = pytest.mark.anyio
 
@@ -49,11 +49,11 @@ async def test_up_finishes_an_installation_of_kueue_that_was_broken_off(
     async def interrupted(api: Api, item: Manifest) -> None:
         if item["kind"] == "CustomResourceDefinition":
             raise _Interrupted
-        await _ensure(api, item)
+        await ensure_object(api, item)
 
     try:
         with monkeypatch.context() as broken:
-            broken.setattr("neorion.drydock.kueue._ensure", interrupted)
+            broken.setattr("neorion.drydock.installed_objects.ensure_object", interrupted)
             with pytest.raises(ExceptionGroup):
                 await yard.up("broken", ClusterOptions(kueue=True))
         cluster = await yard.up("broken")

@@ -21,7 +21,7 @@ NOBODY = 65534
 
 
 def test_without_root_real_nodes_are_refused_with_a_way_out():
-    with pytest.raises(Denied, match="rights of root") as caught:
+    with pytest.raises(Denied, match="require root") as caught:
         require_real_nodes(os.environ, NOBODY)
     assert "--simulated" in caught.value.hint
 

@@ -117,14 +117,14 @@ def test_wrong_input_is_refused_with_a_reason(client: IrisClient):
     lock = threading.Lock()
     with pytest.raises(Invalid, match="cannot be pickled"):
         client.submit(lambda: lock, "unpicklable")
-    with pytest.raises(Invalid, match="no job name"):
+    with pytest.raises(Invalid, match="not a valid job name"):
         client.submit("true", "no/such//name")
     with pytest.raises(Invalid) as infeasible:
         client.submit("true", "huge", resources={"cpu": 4096})
     assert infeasible.value.code == "iris.infeasible"
     with pytest.raises(NotFound):
         client.wait("job-that-never-was")
-    with pytest.raises(Invalid, match="no resource"):
+    with pytest.raises(Invalid, match="not a valid resource"):
         client.submit("true", "odd", resources={"cpus": 1})
 
 
@@ -149,7 +149,7 @@ def test_waiting_too_long_for_a_place_fails_the_job(client: IrisClient):
     blocker = client.submit("sleep 600", "blocker", replicas=2, resources={"cpu": 4})
     patient = client.submit("true", "patient", resources={"cpu": 4})
     late = client.submit("true", "late", resources={"cpu": 4}, scheduling_timeout="1s")
-    with pytest.raises(Exception, match="longer than it may"):
+    with pytest.raises(Exception, match="longer than its scheduling timeout"):
         client.wait(late, timeout=60)
     reason = patient.status().reason
     assert reason is not None

@@ -37,7 +37,7 @@ def test_waits_and_streams_in_flight_outlive_an_orderly_restart(tmp_path: Path):
 def test_who_waits_and_follows_does_so_until_the_controller_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    monkeypatch.setattr(connection, "_PATIENCE", Backoff(attempts=1))
+    monkeypatch.setattr(connection, "_RETRIES", Backoff(attempts=1))
     with Cluster(tmp_path) as cluster, IrisClient.remote(cluster.url) as client:
         job = client.submit(f"echo up; until test -e {tmp_path}/go; do sleep 0.1; done; echo down", "long")
         told, values = list[str](), list[object]()

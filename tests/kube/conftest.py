@@ -81,7 +81,7 @@ async def furnish(cluster: Cluster) -> None:
 
 async def _furnish_alone(name: str) -> None:
     """Others who share the cluster may be about to."""
-    async with ClusterManager.of().held(name) as cluster:
+    async with ClusterManager.of().exclusive(name) as cluster:
         await furnish(cluster)
 
 

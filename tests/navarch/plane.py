@@ -65,7 +65,7 @@ class Running:
     async def until(self, so: Callable[[], Awaitable[bool]]) -> None:
         """Waits while the wheel turns by itself: what is not written down wakes it, and the rest is written."""
         deck, changed = self.plane.fleet.deck, asyncio.Event()
-        turn, written = deck.wake, deck.journal._tell
+        turn, written = deck.wake, deck.journal._notify
 
         def wake() -> None:
             changed.set()
@@ -75,13 +75,13 @@ class Running:
             written(goal)
             changed.set()
 
-        deck.wake, deck.journal._tell = wake, tell
+        deck.wake, deck.journal._notify = wake, tell
         try:
             while not await so():
                 await changed.wait()
                 changed.clear()
         finally:
-            deck.wake, deck.journal._tell = turn, written
+            deck.wake, deck.journal._notify = turn, written
 
     async def register(self, node: Node, token: str = JOIN) -> pb.RegisterResponse:
         return await self.agent(token).register(pb.RegisterRequest(node_id=node.machine))

@@ -71,7 +71,7 @@ class _Response:
         self._more = True
         self._closed = False
 
-    async def piece(self) -> bytes:
+    async def next_part(self) -> bytes:
         while self._more:
             try:
                 body, self._more = await self._frames.receive()

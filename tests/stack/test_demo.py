@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(240)
 
 # In this order, whatever else is told between them.
 _STORY = (
-    "there is no machine yet",
+    "it has no machines yet",
     "submitted ",
     "the autoscaler asks for 3 machines",
     "machine 1 is ready|machine 2 is ready|machine 3 is ready",

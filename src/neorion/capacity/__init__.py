@@ -1,5 +1,5 @@
-"""The trade's shared words: GPUs and their faults, nodes and their marks, machines and the clouds that sell them.
+"""Shared types: GPUs and their faults, labels and taints of nodes, machines and the clouds that sell them.
 
-Here stands what more than one system must say in the same way. What a system decides about these things stands with the
-system. `gpu` and `node` are pure; only the folders of clouds reach outside.
+Contains definitions that several systems share. Decisions about them belong to the
+system. `gpu` and `node` are pure; only the packages of clouds do I/O.
 """

@@ -62,7 +62,7 @@ app.mount(
     heading=_MACHINE,
 )
 app.mount("doctor", "neorion.cli.doctor:doctor", help="Check what this machine can run.", heading=_MACHINE)
-app.mount("explain", "neorion.cli.explain:explain", help="Say what an error code means.", heading=_NEORION)
+app.mount("explain", "neorion.cli.explain:explain", help="Explain an error code.", heading=_NEORION)
 app.mount(
     "version",
     "neorion.cli.version:show_version",

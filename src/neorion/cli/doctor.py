@@ -1,4 +1,4 @@
-"""`neorion doctor`: what this machine can run."""
+"""`neorion doctor`: checks what this machine can run."""
 
 import locale
 import os
@@ -78,7 +78,7 @@ def state_folder(folder: Path) -> Finding:
         Severity.ERROR,
         "doctor.state_dir",
         "state folder",
-        f"{folder} cannot be used: {existing} is no folder this user may write to.",
+        f"{folder} cannot be used: {existing} is not a folder that this user may write to.",
         "Name another one with --state-dir.",
     )
 
@@ -86,7 +86,7 @@ def state_folder(folder: Path) -> Finding:
 def text_encoding(encoding: str) -> Finding:
     if encoding.lower().replace("-", "") == "utf8":
         return Finding(Severity.INFO, "doctor.locale", "locale", "UTF-8.")
-    sentence = f"Texts are {encoding}: letters it does not know are shown as escapes."
+    sentence = f"Texts are {encoding}: characters outside of it are shown as escapes."
     return Finding(Severity.WARNING, "doctor.locale", "locale", sentence, "export LANG=C.UTF-8")
 
 

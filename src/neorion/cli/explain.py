@@ -41,7 +41,7 @@ _MEANINGS: Final[Table[ErrorMeaning]] = Table(
 @click.command("explain", cls=Command)
 @click.argument("code", required=False)
 def explain(out: Output, code: str | None) -> None:
-    """Say what an error code means. Without CODE, list the families."""
+    """Explain an error code. Without CODE, list the families."""
     families = {name: _meaning(name, family, family.__doc__ or "") for name, family in FAMILIES.items()}
     if code is None:
         out.show([*families.values()], _MEANINGS)
@@ -49,7 +49,7 @@ def explain(out: Output, code: str | None) -> None:
     known = families | _codes()
     if code not in known:
         raise NotFound(
-            "cli.unknown_code", f'There is no error code "{code}".', hint=did_you_mean(code, known)
+            "cli.unknown_code", f'The error code "{code}" does not exist.', hint=did_you_mean(code, known)
         )
     out.show_one(known[code], _MEANINGS)
 

@@ -13,7 +13,7 @@ from neorion.keel.cli.kit import Column, Output, Table
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What is running here."""
+    """Versions of Neorion, Python and the platform."""
 
     version: str
     python: str

@@ -1,4 +1,4 @@
-"""What conformance needs from outside."""
+"""The outside that conformance needs."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""One cluster: its parts started, healed and looked at."""
+"""One cluster: starts, repairs and inspects its parts."""
 
 import os
 import signal
@@ -31,26 +31,26 @@ from neorion.keel.clock import Clock
 from neorion.keel.kube import client as kube
 from neorion.keel.kube.client.transport import HttpRequest
 
-# Four seconds on a machine that does nothing else; a busy one may need ten times as long.
+# Four seconds on an idle machine; a busy one may need ten times as long.
 _START_MOST: Final = Duration.of(seconds=90)
-_LOOK_EVERY: Final = Duration.of(ms=50)
-# A process that is becoming its program cannot be seen; on a busy machine that can last for some looks.
+_POLL_EVERY: Final = Duration.of(ms=50)
+# A process between fork and exec cannot be identified; on a busy machine that can last for some polls.
 _MISSED_MOST: Final = 20
-_LAST_WORDS_CHARS: Final = 400
-# Two of its first acts begin with a second's wait, and everybody's rights are one of them.
+_LOG_TAIL_CHARS: Final = 400
+# Two of its start hooks begin with a second's wait. One of them creates the rights of other users.
 _SERVES_ADMINISTRATORS: Final = (
     "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
     "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
 )
-# It makes them itself, soon after it has begun to answer.
+# The API server creates them itself, soon after it starts.
 _NAMESPACES: Final = ("kube-system", "kube-node-lease", "default")
-# In every namespace, each from a controller of its own.
+# Created in every namespace, each by its own controller.
 NEEDED_BY_PODS: Final = ("serviceaccounts/default", "configmaps/kube-root-ca.crt")
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster of this machine, whether all of it runs or not."""
+    """A cluster of this machine, running or not."""
 
     layout: Layout
     shelf: BinaryCache
@@ -72,7 +72,7 @@ class Cluster:
 
     @asynccontextmanager
     async def api(self) -> AsyncGenerator[Api]:
-        """As the administrator."""
+        """Connects as the administrator."""
         self._require_made()
         authority, chain, key = (
             path.read_text()
@@ -95,12 +95,15 @@ class Cluster:
         ]
 
     async def start_control_plane(self, tell: Tell = ignore_progress) -> None:
-        """Starts what does not run, and returns when the API server answers and its controllers work."""
+        """Starts missing parts, and returns when the API server and its controllers work."""
         await self.start_api_server(tell)
         await self.start_controllers(tell)
 
     async def start_api_server(self, tell: Tell = ignore_progress) -> None:
-        """Returns as soon as it serves administrators: it gives others their rights a second later."""
+        """Starts etcd and the API server.
+
+        Returns when it serves administrators; other users get their rights a second later.
+        """
         self.layout.make_folders()
         make_identities(self.layout, self.pki)
         store, server, *_ = self.control_plane()
@@ -114,41 +117,41 @@ class Cluster:
                 await self.until(server, partial(api.get, path))
 
     async def start_controllers(self, tell: Tell = ignore_progress) -> None:
-        """After the API server. Returns when all of the control plane works."""
+        """Starts the controllers after the API server. Returns when the whole control plane works."""
         _, server, *clients = self.control_plane()
         async with self.api() as api:
             await self.until(server, lambda: api.get("/readyz"))
             tell("starting the controllers")
             for part in clients:
                 await self.ensure(part)
-            # The first trace of a working controller manager.
+            # The first effect of a working controller manager.
             for thing in NEEDED_BY_PODS:
                 await self.until(clients[0], partial(api.get, f"/api/v1/namespaces/default/{thing}"))
 
     async def ensure(self, part: Component) -> None:
-        """Runs exactly this command line: one that runs with other flags is started anew."""
+        """Runs a part with exactly this command line. One that runs with other flags is restarted."""
         found = [process for process in running(self.layout.folder, part.name) if process.argv == part.argv]
         if not found:
             await self.stop(part.name)
             start(self.layout.folder, part, self.layout.log(part.name))
 
     async def stop(self, part: str, by: signal.Signals = signal.SIGKILL) -> None:
-        """Ends a part and whatever it started; `start_control_plane` brings those of the control plane back."""
+        """Ends a part and its child processes; `start_control_plane` restarts parts of the control plane."""
         await end(self.layout.folder, part, by)
 
     async def kubectl(self, *args: str, say: str = "") -> str:
-        """As the administrator; `say` is its standard input."""
+        """Runs kubectl as the administrator; `say` is its standard input."""
         argv = [self.shelf.path("kubectl"), *args]
         return await ask(argv, say=say, env=self.kubectl_env(os.environ))
 
     def kubectl_env(self, env: Mapping[str, str]) -> dict[str, str]:
-        """For kubectl. What it remembers of a server is of no use to the next one at the same address."""
+        """The environment for kubectl. The discovery cache is per cluster, because other clusters reuse the address."""
         self._require_made()
         own = {"KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.layout.folder / "kubectl")}
         return {**reaching_clusters(env), **own}
 
     async def reachable(self, part: Component, port: int) -> None:
-        """Returns when somebody listens."""
+        """Waits until the port accepts connections."""
 
         async def connect() -> None:
             async with await anyio.connect_tcp(LOOPBACK, port):
@@ -157,21 +160,21 @@ class Cluster:
         await self.until(part, connect)
 
     async def answers(self, part: Component, port: int) -> None:
-        """Returns when it says of itself that it is ready."""
+        """Waits until the part reports that it is ready."""
         async with kube.connect(
             kube.ClusterConfig(f"http://{LOOPBACK}:{port}"), "drydock", self.clock
         ) as client:
             await self.until(part, lambda: client.transport.once(HttpRequest("GET", "/readyz")))
 
     async def until(self, part: Component, works: Callable[[], Awaitable[object]]) -> None:
-        """Tries until it works, as long as the part lives."""
+        """Repeats `works` until it succeeds; fails if the part ends."""
         missed = 0
         with anyio.move_on_after(_START_MOST.seconds):
             while not await _is_fine(works):
                 missed = 0 if running(self.layout.folder, part.name) else missed + 1
                 if missed == _MISSED_MOST:
                     raise self._ended(part)
-                await self.clock.sleep(_LOOK_EVERY)
+                await self.clock.sleep(_POLL_EVERY)
             return
         raise Deadline(
             "drydock.slow_start",
@@ -180,20 +183,20 @@ class Cluster:
         )
 
     def _require_made(self) -> None:
-        """Whoever made it may have been ended before there was anything to speak to."""
+        """Fails for a cluster whose creation was interrupted before it had a kubeconfig."""
         if not self.kubeconfig.exists():
             raise NotFound(
                 "drydock.half_made",
-                f"Cluster {self.name} was never made whole.",
+                f"Cluster {self.name} was not created completely.",
                 hint=f"Go on: neorion drydock up --name {self.name}; or remove it: neorion drydock down --name {self.name}",
             )
 
     def _ended(self, part: Component) -> Terminal:
         log = self.layout.log(part.name)
-        words = log.read_text(errors="replace")[-_LAST_WORDS_CHARS:].strip() if log.exists() else ""
+        words = log.read_text(errors="replace")[-_LOG_TAIL_CHARS:].strip() if log.exists() else ""
         return Terminal(
             "drydock.part_ended",
-            f"{part.name} ended while it started: {words or 'it said nothing'}",
+            f"{part.name} ended while it started: {words or 'it printed nothing'}",
             hint=f"The whole log: neorion drydock logs {part.name} --name {self.name}",
         )
 

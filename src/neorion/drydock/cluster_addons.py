@@ -1,4 +1,4 @@
-"""What a cluster is fitted out with before real nodes can join: a network, a registry, DNS, storage."""
+"""Services that a cluster needs before real nodes can join: network, registry, DNS, storage."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -18,7 +18,7 @@ FITTED: Final = ("registry", "coredns", "storage")
 
 
 async def set_up_bridge(cluster: Cluster) -> None:
-    """The bridge. Before the control plane starts, so that the API server can listen on it; safe to repeat."""
+    """Creates the bridge before the control plane starts, so that the API server can listen on it; safe to repeat."""
     bridge = cluster.layout.addresses.bridge
     cluster.ledger.record("cgroup", bridge)
     cluster.ledger.record("table", f"inet {bridge}")
@@ -27,7 +27,7 @@ async def set_up_bridge(cluster: Cluster) -> None:
 
 
 async def install_addons(cluster: Cluster, tell: Tell = ignore_progress) -> None:
-    """Starts what does not run of the services that nodes need. After the control plane; safe to repeat."""
+    """Starts missing services that nodes need, after the control plane; safe to repeat."""
     await build_missing(cluster.shelf, (*DNS_PROGRAMS, "kubelet"), tell)
     tell("starting registry, DNS and storage")
     async with anyio.create_task_group() as group:
@@ -46,7 +46,7 @@ async def _serve_images(cluster: Cluster) -> None:
 
 async def _serve_names(cluster: Cluster) -> None:
     async with cluster.api() as api:
-        # First: without its rights CoreDNS waits for seconds before it answers at all.
+        # First, because CoreDNS without its rights does not answer for seconds.
         await publish_dns(cluster.layout, api)
     part = dns_part(cluster.layout, cluster.pki, cluster.shelf)
     await _serve(cluster, part, f"{cluster.layout.addresses.host}:53")

@@ -1,4 +1,4 @@
-"""The clusters of this machine: made, found and removed without a trace."""
+"""The clusters of this machine: creates, finds and removes them."""
 
 import os
 import shutil
@@ -33,32 +33,32 @@ DEFAULT_NAME: Final = "drydock"
 
 
 class ClusterRecord(msgspec.Struct, frozen=True):
-    """What cannot be derived from a cluster's name."""
+    """The properties of a cluster that its name does not determine."""
 
     slot: int
     networked: bool = False
-    # The folder of ready programs that it was made with.
+    # The folder of ready programs that it was created with.
     binaries: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What a cluster is to have beside its control plane. What it has beyond that stays."""
+    """The parts that a cluster should have beside its control plane. Further existing parts stay."""
 
     simulated: tuple[SimulatedNodeGroup, ...] = ()
-    # Real ones.
+    # Real nodes.
     nodes: int = 0
-    # Ready for real nodes, even without any yet.
+    # Prepared for real nodes, even without any yet.
     networked: bool = False
     kueue: bool = False
-    # CoreWeave's NodePools, played.
+    # A simulation of CoreWeave's NodePools.
     coreweave: bool = False
-    # By name: metrics adapters, autoscalers and the like.
+    # By name: metrics adapters, autoscalers and similar.
     addons: tuple[str, ...] = ()
 
     @property
     def needs_network(self) -> bool:
-        """Real nodes need one, and so does what serves pods from this machine."""
+        """True if the cluster needs a network: for real nodes, and for add-ons that serve pods from this machine."""
         return self.networked or self.nodes > 0 or any(ADDONS[name].networked for name in self.addons)
 
     @property
@@ -74,7 +74,7 @@ NO_EXTRAS: Final = ClusterOptions()
 
 @dataclass(frozen=True, slots=True)
 class ClusterManager:
-    """Where clusters are kept: one folder each."""
+    """All clusters: one folder each."""
 
     folder: Path
     shelf: BinaryCache
@@ -83,12 +83,12 @@ class ClusterManager:
 
     @classmethod
     def of(cls, env: Mapping[str, str] | None = None, binaries: Path | None = None) -> "ClusterManager":
-        """The user's own."""
+        """The clusters of the user."""
         env = os.environ if env is None else env
         return cls(state_folder(env), BinaryCache.of(env, binaries), SystemClock())
 
     def names(self) -> list[str]:
-        """Of all of which there is anything, also of those that never came to be."""
+        """The names of all clusters, incomplete ones included."""
         return sorted(path.name for path in self.folder.glob("*") if path.is_dir() and is_name(path.name))
 
     def clusters(self) -> list[Cluster]:
@@ -99,15 +99,15 @@ class ClusterManager:
         if record is None:
             raise NotFound(
                 "drydock.no_cluster",
-                f'There is no cluster "{name}".',
-                hint=did_you_mean(name, self.names()) or f"Make it: neorion drydock up --name {name}",
+                f'The cluster "{name}" does not exist.',
+                hint=did_you_mean(name, self.names()) or f"Create it: neorion drydock up --name {name}",
             )
         layout = Layout(self.folder / name, record.slot, record.networked)
         return Cluster(layout, self.shelf.with_given(record.binaries), self.clock)
 
     @asynccontextmanager
-    async def held(self, name: str = DEFAULT_NAME) -> AsyncGenerator[Cluster]:
-        """A cluster that nobody else changes meanwhile."""
+    async def exclusive(self, name: str = DEFAULT_NAME) -> AsyncGenerator[Cluster]:
+        """Yields a cluster that no other process changes meanwhile."""
         self.find(name)
         async with locked(self.folder / name):
             yield self.find(name)
@@ -115,7 +115,7 @@ class ClusterManager:
     async def up(
         self, name: str = DEFAULT_NAME, wishes: ClusterOptions = NO_EXTRAS, tell: Tell = ignore_progress
     ) -> Cluster:
-        """Makes a cluster, or brings back whatever of it does not run. Builds what is not built yet."""
+        """Creates a cluster, or restarts missing parts of it. Builds missing programs."""
         _require_name(name)
         known = self._record(name)
         shelf = self.shelf.with_given(known.binaries if known else "")
@@ -136,7 +136,7 @@ class ClusterManager:
             return cluster
 
     def _claim_slot(self, name: str) -> ClusterRecord:
-        """What is known of it, with its slot claimed."""
+        """Returns the cluster's record, with its slot claimed."""
         folder, record = self.folder / name, self._record(name)
         ledger = UndoLog(folder)
         if record is None:
@@ -145,22 +145,22 @@ class ClusterManager:
         return record
 
     async def _networked(self, name: str) -> None:
-        """Lays its network, also of a cluster that was made without one."""
+        """Creates the cluster's network, also for a cluster that was created without one."""
         known = self.find(name)
         layout = replace(known.layout, networked=True)
         await set_up_bridge(Cluster(layout, known.shelf, known.clock))
         if not known.layout.networked:
-            # The API server moves to the bridge, and whoever speaks to it learns its address only at the beginning.
+            # The API server moves to the bridge, and its clients read its address only at their start.
             await end(layout.folder)
             self.save(name, ClusterRecord(layout.slot, networked=True, binaries=str(known.shelf.given or "")))
 
     async def down(self, name: str = DEFAULT_NAME) -> None:
-        """Leaves nothing of a cluster, however far it came. Safe to repeat."""
-        # A path would lead to a folder that is no cluster's, and an empty name to all of them.
+        """Removes a cluster completely, whatever its state. Safe to repeat."""
+        # A path would name a folder that is not a cluster's, and an empty name the folder of all.
         _require_name(name)
         folder = self.folder / name
         if not folder.exists():
-            # Removed by hand, perhaps: its processes can still be found.
+            # Perhaps removed by hand: its processes can still be found.
             await end(folder)
             return
         async with locked(folder):
@@ -175,7 +175,7 @@ class ClusterManager:
     async def cluster(
         self, name: str = DEFAULT_NAME, wishes: ClusterOptions = NO_EXTRAS
     ) -> AsyncGenerator[Cluster]:
-        """A cluster for as long as the context lasts."""
+        """Creates a cluster for the duration of the context."""
         try:
             yield await self.up(name, wishes)
         finally:
@@ -214,7 +214,7 @@ async def _give_simulated(cluster: Cluster, wishes: ClusterOptions, tell: Tell) 
         tell(f"adding simulated nodes: {group.count} {group.type}")
         await ensure_simulated(cluster, group)
     if wishes.coreweave:
-        tell("starting CoreWeave's player")
+        tell("starting the simulation of CoreWeave")
         await start_coreweave(cluster)
     else:
         await resume_coreweave(cluster)

@@ -1,40 +1,38 @@
-"""Kueue as a process of this machine: quotas and gangs without a node to run it on."""
+"""Kueue as a process of this machine: quotas and gang scheduling without a node for it."""
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import anyio
 
 from neorion.drydock.api import Api
 from neorion.drydock.binaries import Tell, build_missing, ignore_progress
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Component, running
+from neorion.drydock.installed_objects import WebhookHost, publish_objects, without_processes
 from neorion.drydock.layout import LOOPBACK, Layout, PortOffset
 from neorion.drydock.pki import Subject, rsa_key
-from neorion.keel.base import Conflict, Retry
+from neorion.keel.base import Retry
 
 Manifest = dict[str, Any]
 
 _WHO: Final = "kueue"
 _NAMESPACE: Final = "kueue-system"
-# With its own rights and by its own name, as elsewhere: policies of a cluster know Kueue by it.
+# With its usual user name and rights, because policies of a cluster refer to them.
 _USER: Final = f"system:serviceaccount:{_NAMESPACE}:kueue-controller-manager"
 _GROUPS: Final = ("system:serviceaccounts", f"system:serviceaccounts:{_NAMESPACE}")
 _SERVICE: Final = "kueue-webhook-service"
-_SECRET: Final = "kueue-webhook-server-cert"  # noqa: S105 -- the name of one
-# The name that Kueue looks for in its authority's certificate; without it, and without an RSA key, it makes its own.
+_SECRET: Final = "kueue-webhook-server-cert"  # noqa: S105 -- the name of a secret
+# The host name that Kueue requires in its authority's certificate. Without it, and without an RSA key, it creates its
+# own.
 _AUTHORITY_HOST: Final = "kueue-ca"
-_FRAMEWORKS: Final = ["batch/job", "pod", "deployment", "statefulset"]
-# A process of ours replaces these. Without the visibility API nothing has to be written outside the cluster's folder.
-_REPLACED: Final = frozenset({"Deployment", "Service", "APIService", "Secret"})
+# JobSets are served once their kind exists.
+_FRAMEWORKS: Final = ["batch/job", "pod", "deployment", "statefulset", "jobset.x-k8s.io/jobset"]
 _API: Final = "/apis/kueue.x-k8s.io/v1beta2"
-# The last to be taken up.
+# The resource that is served last.
 _LARGEST: Final = "workloads"
-# One of each source of its rights: what everybody has, its cluster role, and its role for certificates.
+# One check for each source of its rights: those of all users, its cluster role, and its role for certificates.
 _NEEDED: Final[tuple[Manifest, ...]] = (
     {"nonResourceAttributes": {"path": "/api", "verb": "get"}},
     {"resourceAttributes": {"group": "kueue.x-k8s.io", "resource": _LARGEST, "verb": "list"}},
@@ -43,32 +41,27 @@ _NEEDED: Final[tuple[Manifest, ...]] = (
 
 
 async def start_kueue(cluster: Cluster, tell: Tell = ignore_progress) -> None:
-    """Installs it, starts it, and returns when it decides about workloads."""
+    """Installs and starts Kueue, and returns when it handles workloads."""
     layout = cluster.layout
     await build_missing(cluster.shelf, [_WHO], tell)
     _make_identities(cluster)
     source = cluster.shelf.path("kueue").parent / "manifests.json"
-    items = [*_manifests(json.loads(source.read_text()), cluster), _secret(cluster)]
-    # First: with some of its webhooks there and nobody behind them no pod can be made, and `resume_kueue` must know.
+    hosted = WebhookHost(cluster.pki.certificate("kueue-ca"), layout.port(PortOffset.KUEUE_WEBHOOK))
+    items = [*without_processes(json.loads(source.read_text()), hosted), _secret(cluster)]
+    # First: if webhooks exist and no process serves them, no pod can be created, and `resume_kueue` must detect that.
     layout.data("kueue.json").write_text(json.dumps(_configuration(layout)))
     async with cluster.api() as api:
-        await _publish(api, items)
+        await publish_objects(api, items)
         await _until_served(cluster, api)
         await _until_allowed(cluster, api)
     await _start(cluster)
 
 
-async def _publish(api: Api, items: Sequence[Manifest]) -> None:
-    """All at once, but for the namespace that most of them live in."""
-    first = [item for item in items if item["kind"] == "Namespace"]
-    for some in (first, [item for item in items if item not in first]):
-        async with anyio.create_task_group() as tasks:
-            for item in some:
-                tasks.start_soon(_ensure, api, item)
-
-
 async def _until_served(cluster: Cluster, api: Api) -> None:
-    """Kueue reads and writes all of its kinds again whenever one of them changes, and the API server changes each as it takes it up."""
+    """Waits until all kinds are served.
+
+    Kueue reloads all kinds when one changes, and the API server changes each as it serves it.
+    """
     _, server, *_ = cluster.control_plane()
 
     async def served() -> None:
@@ -82,40 +75,26 @@ async def _until_served(cluster: Cluster, api: Api) -> None:
 
 
 async def _until_allowed(cluster: Cluster, api: Api) -> None:
-    """The API server learns of rights a moment after they were written. Kueue, refused at its start, stays up and does nothing."""
+    """Waits until Kueue has its rights, which take effect with a delay.
+
+    Without them at its start, Kueue runs and does nothing.
+    """
     _, server, *_ = cluster.control_plane()
     who = {"user": _USER, "groups": [*_GROUPS, "system:authenticated"]}
 
-    async def allowed(asked: Manifest) -> None:
-        review: Manifest = {"spec": {**who, **asked}}
+    async def allowed(service: Manifest) -> None:
+        review: Manifest = {"spec": {**who, **service}}
         answer = await api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
         if not answer["status"]["allowed"]:
             raise Retry("kueue.starting", "Kueue has no rights yet.", hint="It will have in a moment.")
 
-    for asked in _NEEDED:
-        await cluster.until(server, partial(allowed, asked))
-
-
-async def _ensure(api: Api, item: Manifest) -> None:
-    """Applied only where it is there already: that costs the API server several times as much, and Kueue's kinds are large."""
-    collection, name = _collection(item), item["metadata"]["name"]
-    try:
-        await api.create(collection, item)
-    except Conflict:
-        await api.apply(f"{collection}/{name}", item)
-
-
-def _collection(item: Manifest) -> str:
-    """Every kind that Kueue brings has a regular plural."""
-    version, namespace = item["apiVersion"], item["metadata"].get("namespace")
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    where = f"{root}/namespaces/{namespace}" if namespace else root
-    return f"{where}/{item['kind'].lower()}s"
+    for service in _NEEDED:
+        await cluster.until(server, partial(allowed, service))
 
 
 async def _start(cluster: Cluster) -> None:
     part, layout = _part(cluster), cluster.layout
-    # Written again: the server's address may have changed.
+    # Written again, because the server's address may have changed.
     cluster.pki.kubeconfig(layout.kubeconfig_of("kueue"), "kueue", layout.server)
     await cluster.ensure(part)
     await cluster.answers(part, layout.port(PortOffset.KUEUE_HEALTH))
@@ -123,7 +102,7 @@ async def _start(cluster: Cluster) -> None:
 
 
 async def resume_kueue(cluster: Cluster, tell: Tell = ignore_progress) -> None:
-    """Where it was, it goes on; also where it was broken off in the middle of its installation."""
+    """Restarts Kueue if it was installed, also after an interrupted installation."""
     if cluster.layout.data("kueue.json").exists() and not running(cluster.layout.folder, _WHO):
         await start_kueue(cluster, tell)
 
@@ -168,7 +147,7 @@ def _files(cluster: Cluster) -> dict[str, bytes]:
 
 
 def _secret(cluster: Cluster) -> Manifest:
-    """Where Kueue looks for its certificates before it makes any: it finds ours, which are good for a loopback address."""
+    """The secret in which Kueue looks for certificates; ours are valid for a loopback address."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -198,29 +177,3 @@ def _configuration(layout: Layout) -> Manifest:
         },
         "integrations": {"frameworks": _FRAMEWORKS},
     }
-
-
-def _manifests(objects: list[Manifest], cluster: Cluster) -> Iterator[Manifest]:
-    """Kueue's own objects, with its webhooks called where this process listens."""
-    client = _client(cluster)
-    for manifest in objects:
-        match manifest["kind"]:
-            case kind if kind in _REPLACED:
-                continue
-            case "CustomResourceDefinition":
-                conversion = manifest["spec"].get("conversion", {}).get("webhook")
-                if conversion is not None:
-                    conversion["clientConfig"] = client(conversion["clientConfig"])
-            case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration":
-                for webhook in manifest["webhooks"]:
-                    webhook["clientConfig"] = client(webhook["clientConfig"])
-            case _:
-                pass
-        yield manifest
-
-
-def _client(cluster: Cluster) -> Callable[[Manifest], Manifest]:
-    """Kueue would write its authority into each of these itself, one after the other."""
-    authority = b64encode(cluster.pki.certificate("kueue-ca").read_bytes()).decode()
-    address = f"https://{LOOPBACK}:{cluster.layout.port(PortOffset.KUEUE_WEBHOOK)}"
-    return lambda asked: {"url": f"{address}{asked['service']['path']}", "caBundle": authority}

@@ -1,4 +1,4 @@
-"""Where a cluster lives on this machine: folders, ports and networks, all derived from its name and its slot."""
+"""The folders, ports and networks of a cluster, derived from its name and its slot."""
 
 import socket
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Final
 
 from neorion.drydock.network import Addresses
 
-# Ports 20000 to 24095: below those that the kernel gives to clients.
+# Ports 20000 to 24095: below the kernel's range for clients.
 _FIRST_PORT: Final = 20_000
 _PORTS_EACH: Final = 64
 _LINKS: Final = Path("/sys/class/net")
@@ -17,7 +17,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 class PortOffset(IntEnum):
-    """Who listens where, counted from a cluster's first port."""
+    """The port of each component, counted from a cluster's first port."""
 
     ETCD = 0
     ETCD_PEER = 1
@@ -36,17 +36,20 @@ class PortOffset(IntEnum):
     KARPENTER_METRICS = 14
     KARPENTER_HEALTH = 15
     PROMETHEUS = 16
+    COSCHEDULING = 17
+    JOBSET_WEBHOOK = 18
+    JOBSET_HEALTH = 19
 
 
 def state_folder(env: Mapping[str, str]) -> Path:
-    """Holds one folder for each cluster."""
+    """The folder that contains one folder for each cluster."""
     home = env.get("XDG_STATE_HOME") or Path(env.get("HOME", "/")) / ".local/state"
     return Path(home) / "neorion" / "drydock"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The places of one cluster. `networked` clusters have a bridge, to which real nodes are attached."""
+    """The paths and addresses of one cluster. `networked` clusters have a bridge, to which real nodes are attached."""
 
     folder: Path
     slot: int
@@ -62,7 +65,7 @@ class Layout:
 
     @property
     def address(self) -> str:
-        """Where the API server and everything that pods may call listen."""
+        """The address of the API server and of all services that pods may call."""
         return str(self.addresses.host) if self.networked else LOOPBACK
 
     @property
@@ -79,11 +82,11 @@ class Layout:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The kubeconfig of the administrator."""
         return self.folder / "kubeconfig"
 
-    def port(self, door: PortOffset) -> int:
-        return _FIRST_PORT + self.slot * _PORTS_EACH + door
+    def port(self, offset: PortOffset) -> int:
+        return _FIRST_PORT + self.slot * _PORTS_EACH + offset
 
     def kubeconfig_of(self, who: str) -> Path:
         return self.folder / "kubeconfigs" / who
@@ -100,8 +103,8 @@ class Layout:
 
 
 def slot_is_free(slot: int) -> bool:
-    """Whether its ports and its bridge are nobody's: other users of this machine keep their own list of clusters."""
-    ports = (_FIRST_PORT + slot * _PORTS_EACH + door for door in PortOffset)
+    """True if the ports and the bridge of the slot are unused, because other users have their own list of clusters."""
+    ports = (_FIRST_PORT + slot * _PORTS_EACH + offset for offset in PortOffset)
     return not (_LINKS / Addresses(slot).bridge).exists() and all(map(_is_free, ports))
 
 
@@ -109,7 +112,7 @@ def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            # On every address: a cluster with a network listens on its bridge.
+            # On every address, because a cluster with a network listens on its bridge.
             probe.bind(("", port))
         except OSError:
             return False

@@ -1,4 +1,4 @@
-"""The cluster's certificates: two authorities, and whatever they sign."""
+"""The cluster's certificates: authorities, and the certificates that they sign."""
 
 import ipaddress
 from base64 import b64encode
@@ -20,13 +20,13 @@ from neorion.keel.clock import Clock
 
 Key = EllipticCurvePrivateKey | RSAPrivateKey
 
-# A cluster is thrown away long before; a machine's clock may be behind by a little.
+# Much longer than a cluster exists; and the clock of another machine may be slightly behind.
 _LIFETIME: Final = timedelta(days=3650)
 _SKEW: Final = timedelta(hours=1)
 
 
 def elliptic_key() -> EllipticCurvePrivateKey:
-    """What everybody takes; made a hundred times as fast as the other kind."""
+    """A key that almost all programs accept; generated a hundred times as fast as an RSA key."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
@@ -36,7 +36,7 @@ def rsa_key() -> RSAPrivateKey:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Who a certificate is for: `name` and `groups` are what Kubernetes' RBAC sees; `hosts` are names and addresses."""
+    """The subject of a certificate: `name` and `groups` are used by Kubernetes' RBAC; `hosts` are names and addresses."""
 
     name: str
     groups: Sequence[str] = ()
@@ -51,7 +51,7 @@ class Subject:
 
 
 class Pki:
-    """Certificates and keys as files in one folder, made once. `<who>.crt` and `<who>.key` belong together."""
+    """Certificates and keys as files in one folder, created once. `<who>.crt` and `<who>.key` belong together."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
@@ -66,7 +66,7 @@ class Pki:
     def authority(
         self, who: str, hosts: Sequence[str] = (), make_key: Callable[[], Key] = elliptic_key
     ) -> None:
-        """A certificate that signs others."""
+        """Creates a certificate that signs others."""
         if not self.certificate(who).exists():
             key = make_key()
             subject = Subject(f"drydock-{who}", hosts=hosts)
@@ -78,12 +78,12 @@ class Pki:
             self._save(who, key, builder.sign(key, hashes.SHA256()))
 
     def issue(self, who: str, subject: Subject, authority: str = "ca") -> None:
-        """Good for a server under the subject's hosts and for a client under its name."""
+        """Creates a certificate, valid for a server under the subject's hosts and for a client under its name."""
         if self.certificate(who).exists():
             return
         issuer = x509.load_pem_x509_certificate(self.certificate(authority).read_bytes())
         signer = serialization.load_pem_private_key(self.key(authority).read_bytes(), None)
-        assert isinstance(signer, Key)  # noqa: S101 -- we made it so
+        assert isinstance(signer, Key)  # noqa: S101 -- created as such
         key = elliptic_key()
         builder = self._begin(subject, issuer.subject, key).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
@@ -92,7 +92,7 @@ class Pki:
         self._save(who, key, builder.sign(signer, hashes.SHA256()))
 
     def key_pair(self, who: str) -> None:
-        """A bare pair, `<who>.key` and `<who>.pub`: service account tokens are signed with it."""
+        """Creates a bare pair, `<who>.key` and `<who>.pub`, which signs service account tokens."""
         if not self.key(who).exists():
             key = elliptic_key()
             public = key.public_key().public_bytes(
@@ -102,7 +102,7 @@ class Pki:
             self._save_key(who, key)
 
     def kubeconfig(self, path: Path, who: str, server: str) -> None:
-        """Everything a client needs to be `who`, in one file."""
+        """Writes a kubeconfig for `who`."""
         entry = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -136,7 +136,7 @@ class Pki:
             .subject_name(subject.as_name())
             .issuer_name(issuer)
             .public_key(key.public_key())
-            # By chance: counted serials would collide when nodes are added at the same time.
+            # Random, because counted serials would collide when nodes are added at the same time.
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - _SKEW)
             .not_valid_after(now + _LIFETIME)
@@ -145,12 +145,12 @@ class Pki:
 
     def _save(self, who: str, key: Key, certificate: x509.Certificate) -> None:
         self._save_key(who, key)
-        # Last: who finds the certificate finds its key too.
+        # The certificate last, so that its key exists whenever it does.
         _write(self.certificate(who), certificate.public_bytes(serialization.Encoding.PEM))
 
     def _save_key(self, who: str, key: Key) -> None:
         pem = key.private_bytes(
-            # Kueue reads keys in this form alone; everybody else takes any.
+            # Kueue reads keys in this form only; all other programs accept any.
             serialization.Encoding.PEM,
             serialization.PrivateFormat.TraditionalOpenSSL,
             serialization.NoEncryption(),

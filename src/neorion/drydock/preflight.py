@@ -1,4 +1,4 @@
-"""What this machine must have before real nodes can live on it. A control plane and simulated nodes need none of it."""
+"""Requirements of real nodes on this machine. A control plane and simulated nodes need none of them."""
 
 import shutil
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ def missing_programs(env: Mapping[str, str]) -> list[str]:
 
 
 def require_real_nodes(env: Mapping[str, str], user: int) -> None:
-    """Refuses before anything is made, and says what would help."""
+    """Fails before anything is created if a requirement is missing, with a hint."""
     instead = "or simulate nodes: neorion drydock up --simulated 2"
     if user != 0:
         raise Denied(
             "drydock.needs_root",
-            "Real nodes need the rights of root: each has a network and file systems of its own.",
+            "Real nodes require root: each has its own network and file systems.",
             hint=f"Run the same command as root, {instead}.",
         )
     missing = missing_programs(env)

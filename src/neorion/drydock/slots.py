@@ -1,4 +1,4 @@
-"""Which cluster of this machine has which slot, whoever it belongs to and wherever it is kept."""
+"""The slots of all clusters on this machine, of all users."""
 
 import tempfile
 from contextlib import suppress
@@ -10,12 +10,12 @@ from neorion.drydock.layout import slot_is_free
 from neorion.drydock.network import SLOTS
 from neorion.keel.base import Conflict, NoCapacity
 
-# A link for each slot that is taken, to the cluster's folder: it is made whole or not at all, and by one alone.
+# A link for each taken slot, to the cluster's folder: creating a link is atomic and exclusive.
 CLAIMS: Final = Path(tempfile.gettempdir()) / "neorion-drydock"
 
 
 def claim_slot(claims: Path, folder: Path, ledger: UndoLog) -> int:
-    """Takes a free slot for the cluster in `folder`, until the ledger is undone."""
+    """Takes a free slot for the cluster in `folder`, until the change is undone."""
     for slot in range(SLOTS):
         link = claims / str(slot)
         if _points_to(link, folder):
@@ -32,7 +32,7 @@ def claim_slot(claims: Path, folder: Path, ledger: UndoLog) -> int:
 
 
 def keep_slot(claims: Path, folder: Path, slot: int, ledger: UndoLog) -> None:
-    """Claims the slot that a cluster has had all along: where claims are kept does not outlive a restart of the machine."""
+    """Claims the slot that a cluster already has, because the claims are lost when the machine restarts."""
     link = claims / str(slot)
     if _points_to(link, folder):
         return
@@ -42,12 +42,12 @@ def keep_slot(claims: Path, folder: Path, slot: int, ledger: UndoLog) -> None:
         raise Conflict(
             "drydock.slot_taken",
             f"Since this machine was restarted, another cluster has the addresses of {folder.name}: {link.readlink()}.",
-            hint=f"Remove this one and make it anew: neorion drydock down --name {folder.name}",
+            hint=f"Remove this one and create it again: neorion drydock down --name {folder.name}",
         )
 
 
 def is_anothers(claims: Path, folder: Path, slot: int) -> bool:
-    """Whether another cluster has taken the slot of the one in `folder`."""
+    """True if another cluster has taken the slot of the one in `folder`."""
     link = claims / str(slot)
     return link.is_symlink() and not _points_to(link, folder)
 
@@ -57,8 +57,8 @@ def _points_to(link: Path, folder: Path) -> bool:
 
 
 def _forget_dead(link: Path) -> bool:
-    """Whether the slot may be taken: nobody has it, or a cluster that was removed by hand."""
-    # Another user's stays, whether we may look into that one's home or not.
+    """True if the slot may be taken: it is free, or its cluster was removed by hand."""
+    # The link of another user stays, even if that user's home cannot be read.
     with suppress(PermissionError):
         if link.is_symlink() and not link.exists():
             link.unlink(missing_ok=True)

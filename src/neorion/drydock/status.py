@@ -1,4 +1,4 @@
-"""What there is of a cluster, as it is now."""
+"""The current state of a cluster."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ _ANSWER_MOST: Final = Duration.of(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class NodeCounts:
-    """How many there are, and how many of them are Ready."""
+    """The number of nodes, and of Ready ones."""
 
     ready: int
     all: int
@@ -30,7 +30,7 @@ class NodeCounts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """`nodes` is None where the API server does not answer; `memory` is what all processes of the cluster hold."""
+    """The state of a cluster. `nodes` is None if the API server does not answer; `memory` is that of all its processes."""
 
     name: str
     server: str
@@ -76,7 +76,7 @@ async def _nodes(cluster: Cluster) -> NodeCounts | None:
 
 
 def _share_kib(process: RunningComponent) -> int:
-    """Its fair share: pages that several processes use are counted once among them."""
+    """The proportional memory of a process: shared pages are divided among their users."""
     try:
         lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
     except OSError:

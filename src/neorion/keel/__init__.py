@@ -1,4 +1,4 @@
 """The foundation: time, tasks, stores, RPC, configuration, telemetry, simulation.
 
-Nothing here knows a noun of the trade: no GPU, no job, no node. Each room could be a library of its own.
+Contains no term of a system: no GPU, no job, no node. Each package could be a separate library.
 """

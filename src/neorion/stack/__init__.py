@@ -1,4 +1,4 @@
-"""The systems together on one machine: what `make demo` shows.
+"""The demo of `make demo`: the systems together on one machine.
 
-Uses each system's own door, its app and its client. No rule and no part of a system lives here.
+Uses the app and the client of each system. Contains no rule and no part of a system.
 """

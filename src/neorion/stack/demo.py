@@ -1,4 +1,4 @@
-"""A cluster out of nothing, work for it, a machine lost on the way, and all results in the end."""
+"""The demo: starts a cluster, submits a job, cuts the power of one machine and waits for all results."""
 
 import math
 import tempfile
@@ -40,7 +40,7 @@ scale_groups:
 
 
 def shard_loss(shard: int) -> float:
-    """Stands for a piece of training: busy for a moment, then a number."""
+    """Simulates a step of training: computes for a moment and returns a number."""
     until = time.perf_counter() + 0.3
     while time.perf_counter() < until:
         pass
@@ -54,20 +54,20 @@ def run_demo(out: Output) -> None:
 
 async def _play(out: Output) -> None:
     out.text(
-        "A GPU cluster on this machine: the processes are real, the GPUs are pretended. Nothing of it stays behind.\n"
-        f"The job is one Python function over {SHARDS} shards. Each wants 8 H100s, which is all of a machine.\n\n"
+        "A GPU cluster on this machine: the processes are real, the GPUs are simulated. Nothing is left behind at the end.\n"
+        f"The job is one Python function over {SHARDS} shards. Each needs 8 H100s, which is a whole machine.\n\n"
     )
     async with _running() as running, AsyncIrisClient.remote(running.address, token=running.token) as client:
         story = DemoNarrator(out, client, SystemClock(), running.lose)
-        story.tell(f"a controller answers at {running.address}; there is no machine yet")
+        story.print_line(f"the controller listens at {running.address}; it has no machines yet")
         job = await client.start_map(
             shard_loss, list(range(SHARDS)), "demo", chunk=1, resources={"gpu": "H100:8", "memory": "1Gi"}
         )
-        story.tell(f"submitted {job.name}; it waits for machines", "submitted")
+        story.print_line(f"submitted {job.name}; it waits for machines", "submitted")
         await story.follow(job, SHARDS)
         values: list[list[float]] = await client.wait(job)
         loss = sum(value for (value,) in values) / SHARDS
-        story.tell(f"every shard's value is here: the mean loss is {loss:.4f}", "results")
+        story.print_line(f"every shard's value is here: the mean loss is {loss:.4f}", "results")
         await story.wait_for_idle()
         out.text(story.summary(len(values), await client.tasks(job.id)))
 

@@ -1,4 +1,4 @@
-"""What the demo tells: each thing once as it happens, how far the work is, and the times at the end."""
+"""Output of the demo: each event once, the progress of the job, and a summary with times."""
 
 import shutil
 import sys
@@ -14,14 +14,14 @@ from neorion.keel.cli.kit import Output
 from neorion.keel.cli.kit.terminal import is_live
 from neorion.keel.clock import Clock
 
-_LOOK_EVERY: Final = Duration.of(ms=50)
+_POLL_EVERY: Final = Duration.of(ms=50)
 _BAR: Final = 24
-# To the beginning of the line, and nothing left of it.
+# Moves to the start of the line and clears it.
 _CLEAR: Final = "\r\x1b[K"
 
 
 class DemoNarrator:
-    """Watches a cluster by its client. A third of the way into the job it takes a machine away with `lose`."""
+    """Watches a cluster through its client. Stops one machine with `lose` after a third of the job."""
 
     def __init__(
         self, out: Output, client: AsyncIrisClient, clock: Clock, lose: Callable[[SliceId], Awaitable[None]]
@@ -33,39 +33,39 @@ class DemoNarrator:
         self._live = is_live(out.out.stream, out.env)
         self._began = clock.monotonic()
         self._states: dict[str, str] = {}
-        # Machines by the order in which they were asked for: easier to follow than their ids.
+        # Machines are numbered in the order of their requests, which is easier to follow than ids.
         self._numbers: dict[str, int] = {}
-        self._told = 0
+        self._last_done = 0
         self._victim = ""
         self._moments: dict[str, float] = {}
 
-    def tell(self, text: str, moment: str = "") -> None:
-        """`moment` names what happened for the first time, for the summary."""
+    def print_line(self, text: str, moment: str = "") -> None:
+        """Prints a line. `moment` names the first occurrence of an event, for the summary."""
         if moment:
             self._moments.setdefault(moment, self._now())
         self._out.text(f"{_CLEAR if self._live else ''}{self._now():5.1f}s  {text}\n")
 
     async def follow(self, job: AsyncJob, shards: int) -> None:
-        """Until the job has ended."""
+        """Prints events until the job has ended."""
         while True:
             status = await job.status()
-            await self._look_at_machines()
+            await self._show_machines()
             done = status.tasks.get("succeeded", 0)
             self._show(done, shards)
-            if done >= self._told + shards // 4 and done < shards:
-                self._told = done
-                self.tell(f"{done} of {shards} shards are done")
+            if done >= self._last_done + shards // 4 and done < shards:
+                self._last_done = done
+                self.print_line(f"{done} of {shards} shards are done")
             if not self._victim and done >= shards // 3:
                 await self._cut_power()
             if status.ended_ms:
                 return
-            await self._clock.sleep(_LOOK_EVERY)
+            await self._clock.sleep(_POLL_EVERY)
 
     async def wait_for_idle(self) -> None:
         while self._states:
-            await self._look_at_machines()
-            await self._clock.sleep(_LOOK_EVERY)
-        self.tell("all machines are given back; nothing runs any more", "idle")
+            await self._show_machines()
+            await self._clock.sleep(_POLL_EVERY)
+        self.print_line("all machines are given back; nothing runs any more", "idle")
 
     def summary(self, results: int, tasks: Sequence[pb.Task]) -> str:
         attempts = sum(task.tries for task in tasks)
@@ -98,7 +98,7 @@ class DemoNarrator:
 
     def _commands(self) -> list[str]:
         known = shutil.which("iris", path=self._out.env.get("PATH", ""))
-        # Make calls us by our path; who types the next command has to be able to.
+        # Make runs the demo by its path, so PATH may lack the commands below.
         path = [] if known else [f'  export PATH="{Path(sys.executable).parent}:$PATH"']
         return [
             *path,
@@ -109,38 +109,42 @@ class DemoNarrator:
 
     async def _cut_power(self) -> None:
         self._victim = next(name for name, state in self._states.items() if state == "READY")
-        self.tell(f"FAULT: the power of machine {self._numbers[self._victim]} is cut while it works", "cut")
+        self.print_line(
+            f"FAULT: the power of machine {self._numbers[self._victim]} is cut while it works", "cut"
+        )
         await self._lose(SliceId(self._victim))
 
-    async def _look_at_machines(self) -> None:
+    async def _show_machines(self) -> None:
         was, now = self._states, {piece.id: str(piece.state) for piece in await self._client.slices()}
         self._states = now
         for name, state in was.items():
             if state == "READY" != now.get(name):
-                self._tell_loss(name)
+                self._print_loss(name)
         fresh = [name for name in now if name not in self._numbers]
         for name in fresh:
             self._numbers[name] = len(self._numbers) + 1
         if fresh:
-            self.tell(f"the autoscaler asks for {_machines(len(fresh))}{' more' if self._victim else ''}")
+            self.print_line(
+                f"the autoscaler asks for {_machines(len(fresh))}{' more' if self._victim else ''}"
+            )
         for name, state in now.items():
             if was.get(name) != "READY" == state:
-                self._tell_ready(name)
+                self._print_ready(name)
 
-    def _tell_ready(self, name: str) -> None:
+    def _print_ready(self, name: str) -> None:
         if self._victim:
-            self.tell(f"machine {self._numbers[name]} is ready in its place: healed", "healed")
+            self.print_line(f"machine {self._numbers[name]} is ready in its place: healed", "healed")
         else:
-            self.tell(f"machine {self._numbers[name]} is ready", "ready")
+            self.print_line(f"machine {self._numbers[name]} is ready", "ready")
 
-    def _tell_loss(self, name: str) -> None:
+    def _print_loss(self, name: str) -> None:
         if name == self._victim:
-            self.tell("the controller has noticed; what ran there is tried elsewhere", "noticed")
+            self.print_line("the controller has noticed; what ran there is tried elsewhere", "noticed")
         else:
-            self.tell(f"machine {self._numbers[name]} is idle and is given back")
+            self.print_line(f"machine {self._numbers[name]} is idle and is given back")
 
     def _show(self, done: int, shards: int) -> None:
-        """How far it is, in the line below the story; only where somebody watches."""
+        """Shows the progress in the last line, on a terminal only."""
         if self._live:
             full = done * _BAR // shards
             ready = sum(state == "READY" for state in self._states.values())

@@ -3,7 +3,7 @@
 import hypothesis
 from hypothesis import strategies as st
 
-from neorion.conformance.decide.verdict import FORCED_NOTE, claim_of, conclude, control_of
+from neorion.conformance.decide.verdict import FORCED_NOTE, claim_of, conclude, control_of, disturbed
 from neorion.conformance.model import Assertion, CheckResult, Control, Environment, Outcome, Status, Verdict
 
 HELD, FAILED = Assertion("a", held=True), Assertion("b", held=False, detail="3 of 4")
@@ -46,6 +46,16 @@ def test_what_kept_the_check_from_running_is_said():
     assert verdict(missing="no Kueue") is Verdict.SKIP
     assert verdict(absent="no autoscaler") is Verdict.NOT_APPLICABLE
     assert verdict(unknown="no profile") is Verdict.UNKNOWN
+
+
+def test_nothing_follows_from_a_check_that_was_disturbed():
+    away = disturbed(["The server is away.", "It is away again."])
+    assert "2 times" in away
+    for observed in ((HELD,), (HELD, FAILED)):
+        outcome = Outcome(HARDWARE, observed, (TRIPPED,), disturbed=away)
+        assert conclude(outcome) == (Verdict.ERROR, away)
+        assert claim_of(result(outcome), allow_simulated=True).status is Status.EMPTY
+    assert disturbed([]) == ""
 
 
 def test_a_control_trips_by_the_failure_of_the_same_assertion():

@@ -13,6 +13,9 @@ from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.drydock.testing import shared_cluster
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from tests.conformance.checker import Checker
+from tests.kube.conftest import cut_connections
+
+__all__ = ["cut_connections"]
 
 _NAME = f"conf-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
 _WISHES = ClusterOptions((SimulatedNodeGroup(1, "h100x8"),), kueue=True)

@@ -11,7 +11,7 @@ from neorion.conformance.adapters.kinds import NODE, POD, RESOURCE_CLAIM, RESOUR
 from neorion.conformance.model import Verdict
 from neorion.keel.kube import Kind, MergePatch
 from neorion.keel.kube.client import Client
-from tests.conformance.checker import SOUND, Checker, Fault, conclude_as
+from tests.conformance.checker import SOUND, Checker, Fault, Rows, conclude_as
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 Json = dict[str, Any]
@@ -135,6 +135,12 @@ ALLOCATIONS = {
     "sound": (SOUND, Verdict.PASS, "2 controls"),
     "unselective": (Fault(unselective), Verdict.FAIL, "selector by attribute"),
     "unseen": (Fault(gated("no-such")), Verdict.INCONCLUSIVE, "no device meets"),
+}
+PLATFORMS: dict[str, Rows] = {
+    "dra_support": ALLOCATIONS,
+    "gpu_sharing": SHARES,
+    "virtualized_accelerator": VIRTUAL,
+    "high_performance_networking": INTERFACES,
 }
 
 

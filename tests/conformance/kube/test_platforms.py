@@ -1,64 +1,38 @@
 """Checks on a real API server: sound, broken on purpose, with their control prevented, interrupted, and without rights."""
 
-import copy
-from typing import Any
-
 import anyio
 import pytest
 
-from neorion.conformance.adapters.kinds import FLAVOR, JOB, POD, WEBHOOKS, kind
+from neorion.conformance.adapters.kinds import FLAVOR, WEBHOOKS, kind
+from neorion.conformance.adapters.removal import RUN_LABEL
 from neorion.conformance.adapters.run_folder import load_run, verify_run
-from neorion.conformance.adapters.workspace import RUN_LABEL
 from neorion.conformance.model import Environment, Verdict
 from neorion.keel.base import Denied, NotFound
-from neorion.keel.kube import Kind, Selector
+from neorion.keel.kube import Selector
 from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import NAMESPACE
-from tests.conformance.checker import Checker, Fault
+from tests.conformance.checker import SOUND, Checker, Fault, Rows, conclude_as
+from tests.conformance.kube.faults import ungated, unguarded, unhooked, unplaced, unwatched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
-Json = dict[str, Any]
 
 
-def ungated(kind: Kind[Any], manifest: Json) -> Json:
-    """A scheduler that knows no gangs: pods of Jobs are placed one by one."""
-    if kind is JOB and manifest["metadata"]["name"] != "blocker":
-        manifest = copy.deepcopy(manifest)
-        manifest["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name", None)
-        manifest["spec"]["suspend"] = False
-        manifest["spec"]["template"].pop("metadata", None)
-    return manifest
+GANGS: Rows = {
+    "sound": (SOUND, Verdict.PASS, "1 controls"),
+    "ungated": (Fault(ungated), Verdict.FAIL, "a gang that does not fit"),
+    "unplaced": (Fault(unplaced), Verdict.INCONCLUSIVE, "without a gang scheduler"),
+}
+OPERATORS: Rows = {
+    "sound": (SOUND, Verdict.PASS, "2 controls"),
+    "unwatched": (Fault(unwatched), Verdict.FAIL, "reconciled into a child"),
+    "unguarded": (Fault(unguarded), Verdict.FAIL, "webhook refuses"),
+    "unhooked": (Fault(unhooked), Verdict.INCONCLUSIVE, "a webhook that is dead"),
+}
+PLATFORMS: dict[str, Rows] = {"gang_scheduling": GANGS, "robust_controller": OPERATORS}
 
 
-def unplaced(kind: Kind[Any], manifest: Json) -> Json:
-    """Nothing places the pods of the control."""
-    if kind is POD and manifest["metadata"]["name"].startswith("alone-"):
-        manifest = copy.deepcopy(manifest)
-        manifest["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "nowhere"}
-    return manifest
-
-
-def unwatched(kind: Kind[Any], manifest: Json) -> Json:
-    """An operator that is not there: it never sees the Job that it should reconcile."""
-    if kind is JOB and manifest["metadata"]["name"] == "waiting":
-        manifest = copy.deepcopy(manifest)
-        manifest["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name", None)
-    return manifest
-
-
-def unguarded(kind: Kind[Any], manifest: Json) -> Json:
-    """A webhook that lets a wrong object pass."""
-    return {**manifest, "spec": {}} if kind is FLAVOR else manifest
-
-
-def unhooked(kind: Kind[Any], manifest: Json) -> Json:
-    """The dead webhook of the control is never called."""
-    return {**manifest, "webhooks": []} if kind is WEBHOOKS else manifest
-
-
-@pytest.mark.parametrize("requirement", ["gang_scheduling", "robust_controller"])
-async def test_a_sound_platform_passes_and_is_left_clean(checker: Checker, client: Client, requirement: str):
-    result = await checker.run(requirement)
+async def test_a_sound_platform_passes_and_is_left_clean(checker: Checker, client: Client):
+    result = await checker.run("robust_controller")
     assert (result.verdict, result.left_behind) == (Verdict.PASS, ()), result.reason
     assert result.outcome.environment is Environment.SIMULATED
     assert all(control.tripped for control in result.outcome.controls)
@@ -66,31 +40,14 @@ async def test_a_sound_platform_passes_and_is_left_clean(checker: Checker, clien
     await assert_clean(checker, client)
 
 
-@pytest.mark.parametrize(
-    ("requirement", "broken", "says"),
-    [
-        ("gang_scheduling", ungated, "a gang that does not fit"),
-        ("robust_controller", unwatched, "reconciled into a child"),
-        ("robust_controller", unguarded, "webhook refuses"),
-    ],
-    ids=lambda value: getattr(value, "__name__", str(value)),
-)
-async def test_a_broken_platform_fails(checker: Checker, requirement: str, broken: Any, says: str):
-    result = await checker.run(requirement, Fault(broken))
-    assert result.verdict is Verdict.FAIL
-    assert says in result.reason
+async def test_gangs(checker: Checker):
+    # One after the other: each needs the room of the one node.
+    for name, row in GANGS.items():
+        await conclude_as(checker, "gang_scheduling", {name: row})
 
 
-@pytest.mark.parametrize(
-    ("requirement", "prevented"),
-    [("gang_scheduling", unplaced), ("robust_controller", unhooked)],
-    ids=lambda value: getattr(value, "__name__", str(value)),
-)
-async def test_a_control_that_is_prevented_leaves_nothing_proven(
-    checker: Checker, requirement: str, prevented: Any
-):
-    result = await checker.run(requirement, Fault(prevented))
-    assert result.verdict is Verdict.INCONCLUSIVE, result.reason
+async def test_operators(checker: Checker):
+    await conclude_as(checker, "robust_controller", OPERATORS)
 
 
 async def test_what_is_not_installed_is_skipped_with_a_reason(checker: Checker):
@@ -150,8 +107,9 @@ async def test_rights_that_are_missing_are_named_before_anything_is_made(checker
         await client.delete(bindings, "conformance-test-viewer")
     assert "create namespaces" in refused.value.sentence
     assert "create clusterqueues.kueue.x-k8s.io" in refused.value.sentence
-    # What the viewer may do is not listed.
+    # What the viewer may do is not listed, nor what the cluster does not serve.
     assert "watch pods" not in refused.value.sentence
+    assert "jobsets" not in refused.value.sentence
     await assert_clean(checker, client)
 
 

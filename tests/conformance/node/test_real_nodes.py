@@ -16,7 +16,7 @@ from neorion.conformance.model.profile import DriverVersion
 from neorion.drydock.images import BUSYBOX
 from neorion.keel.kube import Kind, MergePatch
 from neorion.keel.kube.client import Client
-from tests.conformance.checker import SOUND, Change, Checker, Fault, conclude_as
+from tests.conformance.checker import SOUND, Change, Checker, Fault, Rows, conclude_as
 from tests.conformance.node.conftest import NODE as NODE_NAME
 from tests.node.pods import NEEDS
 
@@ -152,6 +152,16 @@ METRICS = {
     "doubled": (lines(r"\Z", 'process_DCGM_FI_DEV_GPU_UTIL{UUID="GPU-0"} 1\nprocess_DCGM_FI_DEV_GPU_UTIL{UUID="GPU-1"} 1\n'), Verdict.PASS, "2 controls"),
 }  # fmt: skip
 
+# With a copy that lacks nothing.
+PREVENTED_METRICS: Rows = {"whole": (SOUND, Verdict.INCONCLUSIVE, "without one device")}
+PLATFORMS: dict[str, Rows] = {
+    "secure_accelerator_access": ACCESS,
+    "driver_runtime_management": DRIVERS,
+    "workload_sandboxing": SANDBOXES,
+    "disaggregated_inference": ROLES,
+    "accelerator_metrics": {**METRICS, **PREVENTED_METRICS},
+}
+
 
 async def test_metrics_of_devices(checker: Checker, client: Client):
     async with exporter(client):
@@ -166,8 +176,7 @@ async def test_a_copy_that_lacks_nothing_is_not_a_control(
 
     monkeypatch.setattr("neorion.conformance.decide.exposition.without_one", unchanged)
     async with exporter(client):
-        row = (SOUND, Verdict.INCONCLUSIVE, "without one device")
-        await conclude_as(checker, "accelerator_metrics", {"whole": row})
+        await conclude_as(checker, "accelerator_metrics", PREVENTED_METRICS)
 
 
 @asynccontextmanager

@@ -125,7 +125,7 @@ async def test_who_waits_is_told_before_anything_is_loaded(command: list[str], l
     told = done.stderr.decode()
     assert told.startswith(line)
     assert "loads neorion.devservers.client" in told
-    assert "There is no kubeconfig" in told
+    assert "No kubeconfig exists" in told
 
 
 async def test_create_reads_the_flavors_once(tmp_path: Path):

@@ -32,5 +32,5 @@ def test_the_builds_arguments_win_over_the_files():
 
 
 def test_a_base_that_nobody_has_given_is_named_as_it_is_written():
-    with pytest.raises(Invalid, match=r'"\$BASE" is no name of an image'):
+    with pytest.raises(Invalid, match=r'"\$BASE" is not a valid name of an image'):
         bases("ARG BASE\nFROM $BASE\n", {})

@@ -25,5 +25,5 @@ def test_short_names_mean_what_they_mean_everywhere(text: str, full: str):
 
 @pytest.mark.parametrize("text", ["", "Upper", "a//b", "a:", ":tag", "a b", "-a", "a/../b"])
 def test_what_is_no_name_is_refused(text: str):
-    with pytest.raises(Invalid, match="no name of an image"):
+    with pytest.raises(Invalid, match="not a valid name of an image"):
         ImageName.parse(text)

@@ -38,7 +38,7 @@ async def test_nothing_said_means_the_default(tmp_path: Path):
     [
         (
             "s4://b",
-            "s4:// is no place for blobs.",
+            "s4:// is not a valid scheme for blobs.",
             "Name a folder, or an address with file://, s3:// or gs://.",
         ),
         ("s3://", "s3:// names no bucket.", "Write s3://BUCKET/PATH."),
@@ -82,7 +82,7 @@ async def test_a_bucket_that_does_not_know_us_says_what_to_check(
         with pytest.raises(Denied) as refused:
             await open_blobs(f"gs://{BUCKET}/x", tmp_path).put(DIGEST, BODY)
     assert refused.value.code == "iris.blobs_denied"
-    assert refused.value.sentence.startswith("gs://blobs/x does not let us in: ")
+    assert refused.value.sentence.startswith("gs://blobs/x denies access: ")
     assert refused.value.hint == "Check the controller's credentials for the bucket."
 
 

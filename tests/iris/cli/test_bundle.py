@@ -98,7 +98,9 @@ def test_what_git_ignores_stays_behind_where_git_does_not_work(
     with pytest.raises(Invalid) as refused:
         bundle(tmp_path / "sub", ())
     assert refused.value.code == "iris.bundle_git"
-    assert ("dubious ownership" if trouble == "distrust" else "no git") in refused.value.sentence
+    assert (
+        "dubious ownership" if trouble == "distrust" else "git is not installed"
+    ) in refused.value.sentence
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"\n", b"bc\nd", b"", b"\n\n"]))))

@@ -131,7 +131,7 @@ def test_without_tokens_everybody_on_this_machine_is_let_in(
     start = ["cluster", "start", "--local", "--detach", "--port", "0", "--workers", "2", "--no-auth"]
     code, out, err = shown(capfd, *start, "--folder", str(folder), "-o", "json")
     assert code == 0, err
-    assert "warning: Everybody on this machine may do everything on this cluster." in err
+    assert "warning: All users of this machine have full access to this cluster." in err
     # As another user, for whom the controller left no token. The pin of its key is no secret.
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "nobody"))
     pin = re.search(r"Other users of this machine set: export IRIS_TOKEN=(sha256:\w+:)", err)
@@ -175,14 +175,14 @@ def test_ctrl_c_while_a_cluster_starts_leaves_none(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     handles: list[int] = []
-    said = local_cluster._said
+    said = local_cluster._read_address
 
     async def interrupted(pid: int, *args: Any) -> NoReturn:
         handles.append(os.pidfd_open(pid))
         await said(pid, *args)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(local_cluster, "_said", interrupted)
+    monkeypatch.setattr(local_cluster, "_read_address", interrupted)
     start = ("cluster", "start", "--local", "--detach", "--port", "0", "--folder", str(folder))
     assert shown(capfd, *start)[:2] == (Exit.INTERRUPTED, "")
     assert select.select(handles, [], [], 0)[0] == handles

@@ -55,7 +55,7 @@ def test_a_line_that_is_none_is_refused_by_its_number_and_not_shown(tmp_path: Pa
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    for name, says in (("none", "No such file"), (".", "Is a directory"), ("binary", "is no text")):
+    for name, says in (("none", "No such file"), (".", "Is a directory"), ("binary", "is not valid UTF-8")):
         with pytest.raises(Invalid, match=says):
             variables(tmp_path / name)
 

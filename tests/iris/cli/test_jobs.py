@@ -146,7 +146,7 @@ def test_why_gives_one_sentence_and_a_hint(iris: Iris, sleeper: str, ended: str)
     assert json.loads(iris("why", sleeper, "-o", "json").out)["code"] == "running"
     over = json.loads(iris("why", ended, "-o", "json").out)
     assert (over["code"], over["sentence"]) == ("exit_code", f"{over['name']} ended with exit code 3.")
-    assert over["hint"] == f"see what it wrote: iris job logs {over['name']}"
+    assert over["hint"] == f"See its output with: iris job logs {over['name']}."
 
 
 def test_cancelling_ends_the_process(iris: Iris, start: Start):
@@ -289,7 +289,7 @@ def test_a_task_that_waits_has_not_been_tried(iris: Iris, sleeper: str):
     shown = iris("run", "--no-bundle", "--cpu", CORES, "--detach", "-o", "json", "--", "true")
     job = json.loads(shown.out)["id"]
     assert json.loads(iris("task", "attempts", job, "0", "-o", "json").out) == []
-    assert "not been tried yet" in iris("task", "attempts", job, "0").err
+    assert "has no attempt yet" in iris("task", "attempts", job, "0").err
     iris("job", "cancel", job, "--yes")
 
 
@@ -298,5 +298,5 @@ def test_who_has_no_token_is_told_where_it_goes(iris: Iris, monkeypatch: pytest.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     done = iris("job", "list")
     assert (done.code, done.out) == (Exit.DENIED, "")
-    assert "wants to know who you are" in done.err
+    assert "requires a token" in done.err
     assert "hint: Set IRIS_TOKEN to the token" in done.err

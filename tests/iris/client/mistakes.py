@@ -9,18 +9,18 @@ from neorion.iris.model.constraint import Constraint
 from neorion.iris.model.gen import iris_pb as pb
 
 LOCK = threading.Lock()
-PLAIN = "Pass plain data, and open files, locks and connections inside of the function."
+PLAIN = "Pass plain data, and open files, locks and connections in the function."
 AMOUNT = 'Write an amount like 2, "500m" or "8Gi".'
 TIME = 'Write a time such as 90, "30s" or "2h".'
 NAME = "Use up to 63 letters, digits, '.', '_' and '-', beginning and ending with a letter or digit."
-CALL = "Give what it takes in args=(…) and kwargs={…}."
-WORK = "Give a function, a text for the shell, or a list of texts: a program and its arguments."
-OPTIONS = "the options stand in docs/guides/iris.md"
+CALL = "Pass the function's arguments in args=(…) and kwargs={…}."
+WORK = "Pass a function, a shell command as a string, or a program and its arguments as a list."
+OPTIONS = "See the options in docs/guides/iris.md."
 TEXT = 'Give the name as text: submit(work, "train").'
 GPUS = 'Write 8, "H100" or "H100:8".'
 NUMBER = "Give a smaller number."
 UTF8 = "Write names and values as UTF-8; send other bytes in files or arguments."
-PORT = "Name it with up to 63 letters, digits, '.', '_' and '-'."
+PORT = "Use up to 63 letters, digits, '.', '_' and '-'."
 RULE = 'Write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot".'
 LISTS = "Give at most 10000, each of at most 131072 characters; send data as files or arguments."
 
@@ -41,12 +41,12 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "a chunk of less than nothing": (
         lambda client: client.map(print, [1, 2], chunk=-1),
         "iris.chunk",
-        "Take 1 or more, or leave chunk out.",
+        "Set chunk to 1 or more, or omit it.",
     ),
     "more chunks than one message names": (
         lambda client: client.start_map(print, [LOCK] * 120_001, chunk=1),
         "iris.chunk",
-        "Take 3 or more, or leave chunk out.",
+        "Set chunk to 3 or more, or omit it.",
     ),
     "more arguments than one message names": (
         submit(print, args=(1,), replicas=100_000),
@@ -75,28 +75,28 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "an empty command": (submit(" "), "iris.entry", WORK),
     "a command with a number in it": (submit(["echo", 1]), "iris.entry", WORK),
     "work and name the wrong way round": (submit("train", print), "iris.name", TEXT),  # pyright: ignore[reportArgumentType] -- that is the mistake
-    "a program without a name": (submit(["", "x"]), "iris.entry", "Give one of both."),
+    "a program without a name": (submit(["", "x"]), "iris.entry", "Give one of them."),
     "a package without a name": (
         submit(packages=["numpy", " "]),
         "iris.packages",
-        "Leave it out, or name it.",
+        "Name the package, or leave it out.",
     ),
     "a port without a name": (submit(ports=[""]), "iris.ports", PORT),
     "a port whose variable no shell reads": (submit(ports=["a b"]), "iris.ports", PORT),
     "an async function": (
         submit(waits),
         "iris.entry",
-        "Give one that runs it: lambda: asyncio.run(waits()).",
+        "Pass a function that runs it: lambda: asyncio.run(waits()).",
     ),
     "an async function for many": (
         lambda client: client.map(waits, [1]),
         "iris.entry",
-        "Give one that runs it: lambda: asyncio.run(waits()).",
+        "Pass a function that runs it: lambda: asyncio.run(waits()).",
     ),
     "items and function the wrong way round": (
         lambda client: client.map(cast("Any", [1]), "ab"),
         "iris.entry",
-        "Give the function first.",
+        "Pass a function as the first argument.",
     ),
     "one package for a list of them": (submit(packages="numpy"), "iris.option", OPTIONS),
     "one constraint for a list of them": (submit(require="zone=moon"), "iris.option", OPTIONS),
@@ -105,7 +105,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "a text for a number of tasks": (
         submit(replicas="4"),
         "iris.replicas",
-        "Submit no job where there is nothing to do.",
+        "Set replicas to 1 or more.",
     ),
     "resources that are a text": (submit(resources="gpu"), "iris.option", OPTIONS),
     "a misspelt part of an environment": (
@@ -138,7 +138,7 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "8 GPUs where the largest machine has 4": (
         submit(resources={"gpu": 8}),
         "iris.infeasible",
-        "ask for 4 GPUs or fewer per task, and for more tasks",
+        "Request 4 GPUs or fewer per task, and more tasks.",
     ),
     "GPUs of a kind there is none of": (
         submit(resources={"gpu": "H10:1"}),
@@ -148,12 +148,12 @@ USER: dict[str, tuple[Submit, str, str]] = {
     "more memory than any machine has": (
         submit(resources={"memory": "900Ti"}),
         "iris.infeasible",
-        "ask for 7629Mi or less",
+        "Request 7629Mi or less.",
     ),
     "a constraint nobody meets": (
         submit(require=["zone=moon"]),
         "iris.infeasible",
-        "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
+        "Drop the constraint, or see the workers' attributes with: iris worker list -o wide.",
     ),
     "a constraint that is none": (submit(require=["=="]), "iris.constraint", RULE),
     "a misspelt priority": (submit(priority="batsch"), "iris.band", 'did you mean "batch"?'),
@@ -180,8 +180,8 @@ USER: dict[str, tuple[Submit, str, str]] = {
         "rpc.unsendable",
         NUMBER,
     ),
-    "no task at all": (submit(replicas=0), "iris.replicas", "Submit no job where there is nothing to do."),
-    "fewer tries than none": (submit(retries=-1), "iris.budget", "Give a number of retries from 0."),
+    "no task at all": (submit(replicas=0), "iris.replicas", "Set replicas to 1 or more."),
+    "fewer tries than none": (submit(retries=-1), "iris.budget", "Give 0 or more retries."),
     "a variable that is none": (
         submit(env={"A=B": "c"}),
         "iris.variable",

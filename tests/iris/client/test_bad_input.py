@@ -71,9 +71,9 @@ async def test_a_users_mistake_is_told_with_a_hint(world: Cluster, case: str):
 async def test_an_option_of_the_wrong_kind_is_told_in_our_words(world: Cluster):
     async with AsyncIrisClient.remote(world.url, user="zoe") as client:
         told: list[tuple[dict[str, Any], str]] = [
-            ({"packages": "numpy"}, "packages takes a list, not a text."),
-            ({"environment": {"env": {"A": 1}}}, "environment.env[...] takes a text, not a whole number."),
-            ({"timeout": None}, "timeout takes a number or a text, not None."),
+            ({"packages": "numpy"}, "packages must be a list, not a text."),
+            ({"environment": {"env": {"A": 1}}}, "environment.env[...] must be a text, not a whole number."),
+            ({"timeout": None}, "timeout must be a number or a text, not None."),
         ]
         for option, sentence in told:
             error = await refusal(lambda option=option: submit(**option)(client))
@@ -113,7 +113,7 @@ async def test_a_workers_token_submits_nothing(world: Cluster):
     token = (world.controller.folder / "worker.token").read_text()
     async with AsyncIrisClient.remote(world.url, token=token) as client:
         error = await refusal(lambda: client.submit("true", "bad"))
-    assert (error.code, error.hint) == ("rpc.role", "It takes one of the roles: admin, task, user.")
+    assert (error.code, error.hint) == ("rpc.role", "Get a token with one of the roles: admin, task, user.")
 
 
 # Over the raw calls, as no client of ours would.
@@ -138,24 +138,24 @@ def put(digest: str, body: bytes, offset: int = 0, *, last: bool = True) -> pb.P
 
 
 SHA = "Send it under the SHA-256 of its bytes."
-DIGITS = "Name a blob by 64 hexadecimal digits in lower case."
+DIGITS = "Use 64 hexadecimal digits in lower case."
 with_wrong_blob = spec(entry=call_of(HEX))
 with_wrong_blob.blobs = [pb.Blob(digest=HEX, body=b"other")]
 
 RAW: dict[str, tuple[str, Any, str, str]] = {
     "a submission of nothing": ("submit", pb.SubmitRequest(), "iris.spec", "Fill in its spec."),
-    "a job that runs nothing": ("submit", spec(entry=None), "iris.entry", "Give one of both."),
+    "a job that runs nothing": ("submit", spec(entry=None), "iris.entry", "Give one of them."),
     "a command of no words": (
         "submit",
         spec(entry=Oneof("command", pb.Command())),
         "iris.entry",
-        "Give one of both.",
+        "Give one of them.",
     ),
     "a function nobody sent": (
         "submit",
         spec(entry=call_of(ABSENT)),
         "iris.blob_missing",
-        "Send it first, or with the job.",
+        "Send the blob first, or with the job.",
     ),
     "a function under a wrong hash": ("submit", with_wrong_blob, "iris.blob_hash", SHA),
     "a hash that is none": ("submit", spec(entry=call_of("../../etc/passwd")), "iris.digest", DIGITS),
@@ -163,7 +163,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "submit",
         spec(inputs=[HEX, HEX]),
         "iris.inputs",
-        "Give one for each task, or none.",
+        "Give one input for each task, or none.",
     ),
     "less than nothing": (
         "submit",
@@ -171,7 +171,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "iris.resources",
         "Give amounts of 0 or more.",
     ),
-    "a limit below nothing": ("submit", spec(run_limit_ms=-1), "iris.limits", "Leave it out for no limit."),
+    "a limit below nothing": ("submit", spec(run_limit_ms=-1), "iris.limits", "Omit the limit to have none."),
     "a comparison that is none": (
         "submit",
         spec(constraints=[pb.Constraint(key="a", op="~", values=["b"])]),
@@ -191,13 +191,13 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "put_blob",
         put(ABSENT, b"late", 10, last=False),
         "iris.blob_part",
-        "Send it again from 0.",
+        "Send the blob again from 0.",
     ),
     "a part from before the beginning": (
         "put_blob",
         put(ABSENT, b"x", -1, last=False),
         "iris.blob_part",
-        "Send it again from 0.",
+        "Send the blob again from 0.",
     ),
     "a part that is too large": (
         "put_blob",
@@ -209,7 +209,7 @@ RAW: dict[str, tuple[str, Any, str, str]] = {
         "get_blob",
         pb.GetBlobRequest(digest=ABSENT),
         "iris.no_blob",
-        "Its job may be past its retention.",
+        "Check that its job is not past its retention.",
     ),
 }
 
@@ -284,6 +284,6 @@ async def test_a_hostile_bundle_is_refused_by_the_worker(world: Cluster, case: s
         job = await client.calls.submit(request)
         error = await refusal(lambda: client.wait(job.id, timeout=60))
         ended = (await client.get(job.id)).ending
-    assert (error.code, error.hint) == ("iris.not_built", "see what it wrote: iris job logs /zoe/raw")
+    assert (error.code, error.hint) == ("iris.not_built", "See its output with: iris job logs /zoe/raw.")
     assert "The bundle is refused: " in error.sentence
     assert words in cast("pb.Ending", ended).message

@@ -42,10 +42,10 @@ def test_a_job_shows_its_tasks_and_why_it_waits():
         name="/ann/train",
         state="running",
         tasks={"running": 3, "succeeded": 5, "pending": 0},
-        reason=pb.Reason(sentence="There is no worker yet."),
+        reason=pb.Reason(sentence="No worker has joined yet."),
     )
     text = " ".join(read(job).words)
-    for words in ("/ann/train", "running", "5 succeeded, 3 running", "There is no worker yet."):
+    for words in ("/ann/train", "running", "5 succeeded, 3 running", "No worker has joined yet."):
         assert words in text
     assert "pending" not in text
 

@@ -271,7 +271,7 @@ async def test_a_worker_that_goes_is_not_given_work_again(tmp_path: Path):
         await root.revoke(pb.RevokeRequest(worker=goes.worker))
         await platform.lose(piece.id)
         await here.until(lambda: here.slices[0].state is SliceState.FAILED)
-        for one, why in ((stays, "goes with its slice"), (goes, "was revoked")):
+        for one, why in ((stays, "is removed with its slice"), (goes, "was revoked")):
             with pytest.raises(Conflict, match=why) as refused:
                 await root.drain(pb.DrainRequest(worker=one.worker, undo=True))
             assert refused.value.code == "iris.worker_goes"

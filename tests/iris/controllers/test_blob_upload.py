@@ -70,7 +70,7 @@ async def test_one_sender_does_not_disturb_another(tmp_path: Path):
 
 async def test_there_is_a_limit_to_sizes_and_to_transfers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(blob_upload, "BLOB_BYTES_MAX", 150_000)
-    monkeypatch.setattr(blob_upload, "ARRIVALS_MAX", 2)
+    monkeypatch.setattr(blob_upload, "UPLOADS_MAX", 2)
     async with controller(tmp_path) as parts:
         await parts.uploads.take("ann", DIGEST, *PARTS[0], last=False)
         with pytest.raises(Invalid) as large:
@@ -90,7 +90,7 @@ async def test_what_nobody_goes_on_with_is_let_go(tmp_path: Path):
         await found.take("ann", DIGEST, *PARTS[0], last=False)
         found.expire()
         assert len(list((tmp_path / "spool").iterdir())) == 1
-        now[0] += 2 * blob_upload._IDLE_MOST.seconds
+        now[0] += 2 * blob_upload._IDLE_MAX.seconds
         found.expire()
         assert list((tmp_path / "spool").iterdir()) == []
 
@@ -98,13 +98,13 @@ async def test_what_nobody_goes_on_with_is_let_go(tmp_path: Path):
 async def test_transfers_that_were_broken_off_do_not_keep_others_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(blob_upload, "ARRIVALS_MAX", 2)
+    monkeypatch.setattr(blob_upload, "UPLOADS_MAX", 2)
     now = [0.0]
     async with controller(tmp_path) as parts:
         found = blob_upload.BlobUploads(tmp_path / "spool", parts.blobs, VirtualClock(lambda: now[0]))
         for sender in ("ann", "bob"):
             await found.take(sender, DIGEST, *PARTS[0], last=False)
-        now[0] += 2 * blob_upload._IDLE_MOST.seconds
+        now[0] += 2 * blob_upload._IDLE_MAX.seconds
         await found.take("eve", DIGEST, *PARTS[0], last=False)
         assert len(list((tmp_path / "spool").iterdir())) == 1
 

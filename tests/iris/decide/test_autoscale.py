@@ -105,7 +105,7 @@ def test_a_gang_that_no_group_could_hold_is_bought_from_several_that_share_its_a
     beside = replace(SPARE, shape=replace(SPARE.shape, attributes={"zone": "a"}))
     plan = autoscale([beside, PAIR], [gang], NOW)
     assert plan.creates == [Create("pair", 4), Create("spare", 2)]
-    assert plan.reasons[JobId("j")].sentence == "It waits for 4 slices of pair to come up."
+    assert plan.reasons[JobId("j")].sentence == "It waits for 4 slices of pair to become ready."
     assert autoscale([beside, PAIR], [gang._replace(tasks=13)], NOW).creates == []
     assert autoscale([SPARE, PAIR], [gang], NOW).creates == [], "they have different zones"
 
@@ -131,7 +131,7 @@ def test_a_gang_over_several_groups_is_told_which_of_them_holds_it_up():
     busy = replace(beside, slices=[slice_in(SliceState.READY, "2h", name=f"s{n}") for n in range(3)])
     plan = autoscale([PAIR, busy], [gang], NOW)
     assert plan.creates == [Create("pair", 4)], "with all of it there, a place can be held"
-    assert plan.reasons[JobId("j")].sentence.startswith("spare has 3 of the 4 slices it may have")
+    assert plan.reasons[JobId("j")].sentence.startswith("spare has 3 of at most 4 slices")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_two_gangs_do_not_share_the_room_of_one_slice():
 def test_demand_waits_before_it_buys_and_says_so():
     plan = autoscale([PAIR], [wants(1, since="20s")], NOW)
     assert (plan.creates, plan.wake_at) == ([], NOW + Duration.of(seconds=40))
-    assert plan.reasons[JobId("j")].sentence == "pair grows when it has waited 1m."
+    assert plan.reasons[JobId("j")].sentence == "pair is scaled up when the job has waited 1m."
 
 
 def test_slices_on_their_way_are_counted_and_named():
@@ -167,7 +167,7 @@ def test_slices_on_their_way_are_counted_and_named():
     plan = autoscale([coming], [wants(16)], NOW)
     assert (plan.creates, plan.reasons[JobId("j")].sentence) == (
         [],
-        "It waits for 1 slice of pair to come up.",
+        "It waits for 1 slice of pair to become ready.",
     )
 
 
@@ -188,10 +188,10 @@ def test_failed_slices_are_cleaned_up():
     ("kind", "says"),
     [
         (ScaleFailureKind.QUOTA, "The quota of pair is used up."),
-        (ScaleFailureKind.NO_CAPACITY, "There are no machines to be had for pair."),
+        (ScaleFailureKind.NO_CAPACITY, "The platform has no machines available for pair."),
         (
             ScaleFailureKind.FAILED,
-            "pair failed to start 2 slices in a row; it is tried again after a pause.",
+            "pair failed to start 2 slices in a row; the next try follows after a pause.",
         ),
     ],
 )
@@ -237,7 +237,7 @@ def test_after_the_pause_one_slice_is_tried_and_the_rest_goes_elsewhere():
 def test_at_its_most_a_group_says_so():
     full = replace(PAIR, slices=[slice_in(SliceState.READY, "1h", name=f"s{n}") for n in range(4)])
     plan = autoscale([full], [wants(1)], NOW)
-    assert plan.reasons[JobId("j")].sentence == "pair has 4 of the 4 slices it may have, and it needs more."
+    assert plan.reasons[JobId("j")].sentence == "pair has 4 of at most 4 slices, and the job needs more."
 
 
 def test_a_new_slice_is_left_alone_for_its_grace_and_then_goes():

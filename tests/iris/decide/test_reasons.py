@@ -52,7 +52,7 @@ def test_a_shortage_says_what_is_wanted_and_what_is_free(asks: Resources, says: 
         (
             placement("zone=us-east-1a", "zone!=us-east-1a"),
             "No worker meets zone=us-east-1a with zone!=us-east-1a.",
-            "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
+            "Drop the constraint, or see the workers' attributes with: iris worker list -o wide.",
         ),
         (
             placement(gang="zonne"),
@@ -71,12 +71,12 @@ def test_a_constraint_that_nobody_meets_is_named_with_what_may_have_been_meant(
 def test_a_gang_says_how_much_of_it_would_fit():
     found = reason(resources("1", gpus=1), placement(gang="slice"), 6)
     assert found.sentence == "Its 6 tasks start together, and there is room for 3 of them within one slice."
-    assert found.hint == "3 replicas instead of 6 would start now"
+    assert found.hint == "Request 3 replicas instead of 6 to start now."
 
 
 def test_without_workers_there_is_not_much_to_say():
     found = schedule(ClusterView([], [job("j", resources("1"))]), NOW).reasons[JobId("j")]
-    assert (found.code, found.sentence) == (PendingCode.NO_WORKERS, "There is no worker yet.")
+    assert (found.code, found.sentence) == (PendingCode.NO_WORKERS, "No worker has joined yet.")
 
 
 @pytest.mark.parametrize("code", PendingCode)
@@ -115,19 +115,19 @@ SHAPES = [
             resources(gpus=4),
             placement(gang="slice"),
             3,
-            "Its 3 tasks start together, and one slice never holds more than 2 of them.",
+            "Its 3 tasks start together, and one slice can never hold more than 2 of them.",
         ),
         (
             resources(gpus=4),
             placement(gang="pool"),
             7,
-            "Its 7 tasks start together, and one pool never holds more than 6 of them.",
+            "Its 7 tasks start together, and one pool can never hold more than 6 of them.",
         ),
         (
             resources(gpus=3),
             placement(gang="worker"),
             2,
-            "Its 2 tasks start together, and one worker never holds more than 1 of them.",
+            "Its 2 tasks start together, and one worker can never hold more than 1 of them.",
         ),
         (resources(gpus=1, variant="H10"), Placement(), 1, "No worker has H10 GPUs."),
     ],
@@ -152,7 +152,7 @@ def assert_hint(found: PendingReason | None, hint: str) -> None:
 def test_nothing_runs_where_there_is_nothing():
     found = feasible(resources(), Placement(), 1, [])
     assert found is not None
-    assert found.sentence == "There is no worker, and no scale group that could make one."
+    assert found.sentence == "The cluster has no worker, and no scale group that can create one."
 
 
 def test_what_fits_on_empty_workers_is_let_in():

@@ -146,16 +146,16 @@ def test_a_user_at_the_cap_is_told_so_and_others_go_on():
     )
     found = schedule(view, NOW)
     assert (len(places(found, "j")), len(places(found, "k"))) == (2, 1)
-    assert found.reasons[JobId("j")].sentence == "ada runs 2 tasks, and may run 2 tasks at once."
+    assert found.reasons[JobId("j")].sentence == "ada runs 2 tasks; the limit is 2 tasks at once."
     assert not found.demand
 
 
 @pytest.mark.parametrize(
     ("cap", "fit", "says"),
     [
-        (Quota(cpu_milli=5000), 2, "ada has 4 cores in use, and may have 5 cores at once."),
-        (Quota(memory=3 * 2**30), 1, "ada has 2Gi of memory in use, and may have 3Gi at once."),
-        (Quota(gpus=3), 3, "ada has 3 GPUs in use, and may have 3 GPUs at once."),
+        (Quota(cpu_milli=5000), 2, "ada uses 4 cores; the limit is 5 cores at once."),
+        (Quota(memory=3 * 2**30), 1, "ada uses 2Gi of memory; the limit is 3Gi at once."),
+        (Quota(gpus=3), 3, "ada uses 3 GPUs; the limit is 3 GPUs at once."),
     ],
 )
 def test_a_cap_on_resources_leaves_room_for_what_fits_it(cap: Quota, fit: int, says: str):
@@ -239,7 +239,9 @@ def test_a_gang_that_pushes_gets_one_group_and_only_what_it_needs():
     found = plan(there, gang, runs=runs)
     assert len({name.attempt[2] for name in found.preemptions}) == 1
     assert len(found.preemptions) == 2
-    assert found.reasons[JobId("p")].sentence == "It waits for 2 tasks of others to stop and make room."
+    assert (
+        found.reasons[JobId("p")].sentence == "It waits for 2 tasks of other jobs to stop, which it preempts."
+    )
 
 
 def test_lower_bands_do_not_take_what_a_claim_counts_on():
@@ -285,7 +287,7 @@ def test_who_holds_says_what_and_the_others_say_for_whom():
     assert found.reasons[JobId("large")].code is PendingCode.HOLDING
     assert (
         found.reasons[JobId("small")].sentence
-        == "The room there is, is kept for large, which has waited longer."
+        == "The free room is reserved for large, which has waited longer."
     )
 
 

@@ -14,7 +14,7 @@ from neorion.iris.adapters.runtimes.process.forkserver.server import RUN_GRACE_N
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import Resources
 from neorion.iris.ports import ExitKind
-from neorion.iris.testing.runtime_waits import ended, said
+from neorion.iris.testing.runtime_waits import ended, logged
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
 from tests.iris.runtimes.test_calls import log_of, run, value_of
@@ -78,7 +78,7 @@ async def test_a_fork_bomb_is_contained_and_ended(runtime: ProcessRuntime, order
         run_limit=Duration.of(seconds=1),
     )
     await runtime.start(order)
-    await said(runtime, order.attempt, "ready")
+    await logged(runtime, order.attempt, "ready")
     with anyio.fail_after(60):
         assert (await run(runtime, orders.call(lambda: 1))).well
         end = await ended(runtime, order.attempt)
@@ -120,7 +120,7 @@ async def test_the_kernel_holds_a_task_to_what_it_asked_for(
         orders.shell("echo ready; sleep 1000"), resources=Resources(cpu_milli=500, memory=64 * MIB)
     )
     await runtime.start(order)
-    await said(runtime, order.attempt, "ready")
+    await logged(runtime, order.attempt, "ready")
     (task,) = procfs.children(forkserver(root))
     settings, folders = held(task), groups_of(task)
     if grouped(root):
@@ -186,7 +186,7 @@ def test_few_groups_wait_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for name in names:
         for file, text in (("cgroup.procs", ""), ("memory.current", "1"), ("memory.events", "oom_kill 0")):
             (tmp_path / name / file).write_text(text)
-        spare.give_back(name)
+        spare.release(name)
     assert [spare.take(cgroups.ResourceLimits(memory, 0)) for memory in (64, 32)] == [names[2], names[1]]
     assert spare.take(cgroups.ResourceLimits(16, 0)) not in names
 
@@ -198,7 +198,7 @@ def test_what_the_dead_left_is_cleared_away_and_what_the_living_have_is_not(tmp_
     kept = {own, tmp_path / "iris-1", tmp_path / "iris-of-somebody", tmp_path / "other"}
     for path in (*kept, tmp_path / f"iris-{dead.pid}" / "attempt-1"):
         path.mkdir(parents=True)
-    cgroups.CgroupManager(2, str(own), str(own), str(own)).sweep_after_the_dead()
+    cgroups.CgroupManager(2, str(own), str(own), str(own)).sweep_abandoned()
     assert set(tmp_path.iterdir()) == kept
 
 

@@ -20,7 +20,7 @@ from neorion.iris.adapters.runtimes.process.result_file import load
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId
 from neorion.iris.ports import ExitKind, Phase
-from neorion.iris.testing.runtime_waits import ended, said, written
+from neorion.iris.testing.runtime_waits import ended, logged, written
 from neorion.keel.base import Conflict, Duration, Invalid, Retry
 from neorion.keel.clock import SystemClock
 from tests.iris.runtimes.conftest import LEASE, Orders, forkserver, gone
@@ -66,7 +66,7 @@ async def test_a_killed_worker_loses_no_task_and_no_exit_code(root: Path, orders
     async with ProcessRuntime(root, SystemClock()) as adopted:
         (seen,) = await adopted.seen()
         assert (seen.attempt, seen.phase) == (order.attempt, Phase.RUNNING)
-        await said(adopted, order.attempt, "ready")
+        await logged(adopted, order.attempt, "ready")
         await anyio.to_thread.run_sync(fifo.write_text, "\n")
         assert (await ended(adopted, order.attempt)).code == 42
 

@@ -12,7 +12,7 @@ from neorion.iris.adapters.runtimes.process import syscalls
 from neorion.iris.adapters.runtimes.process.log_files import LOG_BYTES_MAX, kept_from, trim
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.ports import ExitKind
-from neorion.iris.testing.runtime_waits import ended, said
+from neorion.iris.testing.runtime_waits import ended, logged
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders
 from tests.iris.runtimes.test_calls import run
@@ -102,4 +102,4 @@ async def test_output_of_a_quiet_task_is_there_at_once(runtime: ProcessRuntime, 
     order = orders.call(speaks)
     await runtime.start(order)
     with anyio.fail_after(60):
-        await said(runtime, order.attempt, "ready")
+        await logged(runtime, order.attempt, "ready")

@@ -15,7 +15,7 @@ from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import TaskEnvironment
 from neorion.iris.ports import AttemptSpec, ExitKind
-from neorion.iris.testing.runtime_waits import ended, said
+from neorion.iris.testing.runtime_waits import ended, logged
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver, gone
 from tests.iris.runtimes.test_calls import log_of, run, value_of
@@ -136,7 +136,7 @@ async def test_stopping_an_attempt_ends_its_process_and_all_below(runtime: Proce
 
     order = orders.call(stays, pool="p")
     await runtime.start(order)
-    await said(runtime, order.attempt, "ready")
+    await logged(runtime, order.attempt, "ready")
     assert (await runtime.stats())[order.attempt].processes == 2
     with anyio.fail_after(60):
         await runtime.stop(order.attempt, Duration.of(ms=50))

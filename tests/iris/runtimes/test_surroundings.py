@@ -123,7 +123,7 @@ async def test_a_program_finds_signals_and_files_as_the_kernel_made_them(
 @pytest.mark.parametrize(
     ("script", "mode", "says"),
     [
-        ("#!/bin/sh\nexit 5", 0o644, "may not be executed"),
+        ("#!/bin/sh\nexit 5", 0o644, "is not executable"),
         ("#!/no/such/interpreter\n", 0o755, "No such file"),
         ("\x7fELF and nothing more", 0o755, "Exec format error"),
     ],

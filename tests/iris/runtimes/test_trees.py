@@ -13,7 +13,7 @@ from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.runtime import ProcessRuntime
 from neorion.iris.model import AttemptId
 from neorion.iris.ports import ExitKind
-from neorion.iris.testing.runtime_waits import ended, said, written
+from neorion.iris.testing.runtime_waits import ended, logged, written
 from neorion.keel.base import Duration
 from tests.iris.runtimes.conftest import Orders, forkserver
 
@@ -176,7 +176,7 @@ async def test_a_guardian_outruns_forking_too(runtime: ProcessRuntime, orders: O
 async def test_stats_count_children_in(runtime: ProcessRuntime, orders: Orders):
     order = orders.shell("sleep 1000 & sleep 1000 & echo ready; wait")
     await runtime.start(order)
-    await said(runtime, order.attempt, "ready")
+    await logged(runtime, order.attempt, "ready")
     stats = (await runtime.stats())[order.attempt]
     assert stats.processes == 3
     assert stats.memory_bytes > 100_000

@@ -23,7 +23,7 @@ async def test_every_call_that_changes_something_is_on_record(tmp_path: Path):
         job = await there.jobs("ada").submit(asking("/ada/job"))
         with pytest.raises(Denied) as refused:
             await there.jobs("bob").cancel(pb.CancelRequest(job=job.id))
-        assert refused.value.hint == "ask ada or an administrator"
+        assert refused.value.hint == "Ask ada or an administrator."
         await there.jobs("ada").cancel(pb.CancelRequest(job=job.id))
         with pytest.raises(Denied):
             await there.cluster("bob").drain(pb.DrainRequest(worker=joined.worker))
@@ -96,7 +96,7 @@ async def test_no_token_is_on_record(tmp_path: Path):
 
 
 async def test_the_newest_are_kept_and_the_numbers_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(audit_rows, "KEEP_DEEDS", 3)
+    monkeypatch.setattr(audit_rows, "AUDIT_ENTRIES_MAX", 3)
     for life in range(2):
         async with office(tmp_path) as there:
             for number in range(4):

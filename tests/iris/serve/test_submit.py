@@ -54,11 +54,11 @@ async def test_a_dry_run_is_refused_beside_what_is_there(tmp_path: Path):
         question.dry_run = True
         assert (await jobs.submit(question)).name == "/ada/job"
         question.key = "another"
-        with pytest.raises(Conflict, match="is already there"):
+        with pytest.raises(Conflict, match="already exists"):
             await jobs.submit(question)
         question = asking("/ada/other")
         question.key, question.dry_run = "/ada/job", True
-        with pytest.raises(Conflict, match="which is another job"):
+        with pytest.raises(Conflict, match="which is a different job"):
             await jobs.submit(question)
 
 
@@ -155,7 +155,7 @@ async def test_a_gang_is_let_in_where_it_fits_and_not_where_it_never_will(tmp_pa
         for key, most in (("slice", 3), ("zone", 4)):
             with pytest.raises(Invalid) as refused:
                 await there.jobs("ada").submit(gang(key, most + 1))
-            assert refused.value.sentence.endswith(f"one {key} never holds more than {most} of them.")
+            assert refused.value.sentence.endswith(f"one {key} can never hold more than {most} of them.")
 
 
 async def test_a_key_used_again_is_the_same_job_if_the_same_is_said_about_it(tmp_path: Path):
@@ -177,5 +177,5 @@ async def test_a_key_used_again_is_the_same_job_if_the_same_is_said_about_it(tmp
         again = await jobs.submit(calling(b"another pickle of it", b="2", a="1"))
         assert (again.id, again.existed) == (first.id, True)
         for other in (calling(b"one pickle", a="2", b="2"), asking("/ada/nightly")):
-            with pytest.raises(Conflict, match="which is another job"):
+            with pytest.raises(Conflict, match="which is a different job"):
                 await jobs.submit(other)

@@ -92,4 +92,4 @@ async def test_nobody_is_remembered_who_has_gone(tmp_path: Path):
             async for _ in there.jobs("ada").watch(pb.WatchRequest(job=answer.id)):
                 pass
         await there.jobs("ada").cancel(pb.CancelRequest(job=answer.id))
-        assert there.parts.watches._of == {}
+        assert there.parts.watches._watches == {}

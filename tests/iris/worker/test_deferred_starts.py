@@ -96,10 +96,10 @@ async def test_a_task_whose_blobs_have_no_room_on_the_worker_waits_and_holds_up_
         assert job.reason is not None
         assert (
             job.reason.sentence
-            == f"A task of it waits on {task.worker}, whose disk has no room for its files."
+            == f"One of its tasks waits on {task.worker}, whose disk has no room for its files."
         )
         assert task.ending is not None
-        assert task.ending.message == f"it waits for room on the disk of {task.worker}"
+        assert task.ending.message == f"it waits for disk space on {task.worker}"
         await there.jobs("ada").cancel(pb.CancelRequest(job="/ada/cancelled"))
         assert await ended(there, "/ada/cancelled") == "cancelled"
         await grow(small_disk)

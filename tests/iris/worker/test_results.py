@@ -32,7 +32,7 @@ async def deny(*_: object) -> NoReturn:
 @pytest.mark.parametrize(
     ("size", "denied", "says"),
     [
-        (3 * MIB, False, "A blob may have 2097152 bytes."),
+        (3 * MIB, False, "A blob may have at most 2097152 bytes."),
         (3 * MIB // 2, True, "The bucket does not let us in."),
         (MIB // 2, True, "The bucket does not let us in."),
     ],

@@ -99,7 +99,7 @@ def test_findings_are_listed_below_the_sentence(capsys: pytest.CaptureFixture[st
             Severity.ERROR,
             "config.unknown_key",
             "f.yaml:1:1 prot",
-            '"prot" is no known key here.',
+            '"prot" is not a known key here.',
             "did you mean?",
         ),
         Finding(Severity.ERROR, "config.missing_key", "f.yaml:2:1 x", "Missing."),
@@ -108,7 +108,7 @@ def test_findings_are_listed_below_the_sentence(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err.splitlines() == [
         "error: f.yaml has 2 problems.",
         "  f.yaml:1:1 prot",
-        '    "prot" is no known key here. did you mean?',
+        '    "prot" is not a known key here. did you mean?',
         "  f.yaml:2:1 x",
         "    Missing.",
         "hint: Correct them.",

@@ -124,14 +124,14 @@ def test_all_mistakes_are_told_at_once_each_with_its_place():
     text = text.replace("mode: fast", "mode: fsat").replace("2048GB", "lots") + "prot: 5\n"
     assert findings(text) == [
         ("f.yaml:5:10 pools[0].ram", "config.wrong_value",
-         '"lots" is no quantity; write "4", "500m", "512Mi" or "2048GB".', ""),
+         '"lots" is not a valid quantity; write "4", "500m", "512Mi" or "2048GB".', ""),
         ("f.yaml:6:11 pools[0].mode", "config.wrong_value", '"mode" does not take "fsat".', 'did you mean "fast"?'),
-        ("f.yaml:9:7 pools[0].scaling.min_node", "config.unknown_key", '"min_node" is no known key here.',
+        ("f.yaml:9:7 pools[0].scaling.min_node", "config.unknown_key", '"min_node" is not a known key here.',
          'did you mean "min_nodes"?'),
         ("f.yaml:10:18 pools[0].scaling.max_nodes", "config.wrong_type",
          '"max_nodes" takes a whole number, not a text.',
          "Numbers are written without quotes and as in JSON: 1000, 0.5, 1e3."),
-        ("f.yaml:15:1 prot", "config.unknown_key", '"prot" is no known key here.', 'did you mean "port"?'),
+        ("f.yaml:15:1 prot", "config.unknown_key", '"prot" is not a known key here.', 'did you mean "port"?'),
     ]  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def test_all_mistakes_are_told_at_once_each_with_its_place():
         ("weight: 1e999", "f.yaml:1:9 weight", "config.wrong_value", "64 bits", "quotes"),
         ("note: ${MISSIN}", "f.yaml:1:7 note", "config.reference", "MISSIN is not set", '"${MISSING_X}"'),
         ("note: ${", "f.yaml:1:7 note", "config.reference", "does not end", "$${"),
-        ("note: ${1a}", "f.yaml:1:7 note", "config.reference", "${1a} is no reference", "${NAME:-default}"),
+        ("note: ${1a}", "f.yaml:1:7 note", "config.reference", "${1a} is not a valid reference", "${NAME:-default}"),
         ("note: ${file:gone}", "f.yaml:1:7 note", "config.reference", "No such file", "folder of this file"),
         ("${X}: 1", "f.yaml:1:1 ${X}", "config.reference", "not in keys", ""),
     ],
@@ -181,8 +181,8 @@ def test_limits_names_tags_of_unions_and_units_speak_our_words():
     text = GOOD.replace("threshold: 80", "threshold: 180").replace("name: training", "name: Training_1")
     text = text.replace("{ milliseconds: 1800000 }", "soon")
     assert [sentence for _, _, sentence, _ in findings(text)] == [
-        '"Training_1" is no name; use lower-case letters, digits and dashes, at most 63, with a letter or digit at both ends.',
-        '"soon" is no duration; write "30m", "2h30m", "1d" or seconds as a number.',
+        '"Training_1" is not a valid name; use lower-case letters, digits and dashes, at most 63, with a letter or digit at both ends.',
+        '"soon" is not a valid duration; write "30m", "2h30m", "1d" or seconds as a number.',
         '"scale_up_threshold" is 180; it must be at most 100.',
     ]
     tag = findings(GOOD.replace("type: reactive", "type: reactiv"))
@@ -215,7 +215,7 @@ def test_a_model_can_report_what_no_field_sees():
 def test_one_mistake_is_the_sentence_and_many_are_counted():
     with pytest.raises(InvalidConfig) as one:
         loads("prot: 1", Fleet, {}, file="f.yaml")
-    assert one.value.sentence == 'f.yaml:1:1 prot: "prot" is no known key here.'
+    assert one.value.sentence == 'f.yaml:1:1 prot: "prot" is not a known key here.'
     assert one.value.hint == 'did you mean "port"?'
     with pytest.raises(InvalidConfig) as many:
         loads("prot: 1\nzzz: 2", Fleet, {}, file="f.yaml")
@@ -229,7 +229,7 @@ def test_a_follow_up_of_a_reported_mistake_is_not_reported_again():
 
 def test_files_are_found_refused_and_capped(tmp_path: Path):
     file = tmp_path / "a.yaml"
-    with pytest.raises(NotFound, match="no file"):
+    with pytest.raises(NotFound, match="does not exist"):
         load(file, Fleet, {})
     file.write_bytes(b"port: 5\n")
     assert load(file, Fleet, {}).port == 5

@@ -254,7 +254,7 @@ def test_a_deadlock_tells_of_the_task_that_died_unseen():
         world.loop.create_task(fail())
         await ready.wait()
 
-    assert "died of ValueError('this is why')" in str(simulate(scenario, 1).error)
+    assert "failed with ValueError('this is why')" in str(simulate(scenario, 1).error)
 
 
 def test_a_run_that_spins_ends_at_the_limit_of_steps():

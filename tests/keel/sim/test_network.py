@@ -240,7 +240,7 @@ def test_calls_connections_and_datagrams_are_services_apart():
             raise AssertionError("a call is no connection")
 
         with world.network.listen("here:one", attend), world.network.mailbox("here:one"):
-            with pytest.raises(Retry, match="Nobody listens"):
+            with pytest.raises(Retry, match="No service listens"):
                 await world.network.call("here:one", 1)
             with world.network.serve("here:one", echo):
                 assert await world.network.call("here:one", 1) == ("scenario", 1)

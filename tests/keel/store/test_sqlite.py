@@ -201,7 +201,7 @@ except Exception as error:
     print(error.code, error.hint)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == f"store.extra pip install '{extra}'\n"
+    assert done.stdout == f"store.extra Run: pip install '{extra}'.\n"
 
 
 async def test_damage_is_found_on_opening(tmp_path: Path):

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from neorion.capacity.fake import FakeCloudOptions, FakeProvider
-from neorion.capacity.prices import PriceBook
+from neorion.capacity.prices import PriceTable
 from neorion.capacity.provider import Capability, Offering
 from neorion.keel.base import Duration
 from neorion.navarch.app import control_plane
@@ -99,7 +99,7 @@ async def test_what_a_cloud_said_last_counts_while_it_does_not_answer():
 async def test_where_a_cloud_tells_no_price_the_book_does(monkeypatch: pytest.MonkeyPatch):
     async with running(spec(0)) as it:
         monkeypatch.setattr(FakeProvider, "capabilities", frozenset[Capability]())
-        await PriceRefresher(it.plane.fleet.deck, {"fake": PriceBook("fake", {H100: 9.5})}).tick()
+        await PriceRefresher(it.plane.fleet.deck, {"fake": PriceTable("fake", {H100: 9.5})}).tick()
         assert it.plane.fleet.deck.book.stock == {KEY: Availability(9.5)}
 
 
@@ -107,7 +107,7 @@ async def test_spot_and_reserved_machines_have_prices_of_their_own():
     offers = (Offer("fake", H100, ("us-west-2",), spot=True), Offer("fake", H100, ("us-west-2",)))
     async with running(spec(0, offers=offers)) as it:
         await PriceRefresher(
-            it.plane.fleet.deck, {"fake": PriceBook("fake", {H100: 9.5, f"{H100}/spot": 3.0})}
+            it.plane.fleet.deck, {"fake": PriceTable("fake", {H100: 9.5, f"{H100}/spot": 3.0})}
         ).tick()
         assert it.plane.fleet.deck.book.stock == {KEY: Availability(9.5), f"{KEY}/spot": Availability(3.0)}
 

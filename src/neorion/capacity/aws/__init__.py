@@ -1,7 +1,7 @@
 """Machines of Amazon EC2, through the vendor's own client.
 
-The client blocks, so every call runs in a thread. Nothing here retries and nothing here knows who buys: whoever asks gets one
-answer of one call, in the words of `capacity.provider`.
+The client blocks, so every call runs in a thread. Nothing here retries or depends on a buyer: each call returns one
+result or error of `capacity.provider`.
 """
 
 from neorion.capacity.aws.provider import AwsProvider, AwsSettings

@@ -1,4 +1,4 @@
-"""How EC2 says no."""
+"""Translates errors of EC2 to those of `capacity.provider`."""
 
 from typing import Any, cast
 
@@ -6,7 +6,7 @@ from botocore.exceptions import (  # pyright: ignore[reportMissingTypeStubs] -- 
     BotoCoreError,
     ClientError,
     ConfigNotFound,
-    ConnectionError,  # noqa: A004 -- the client's own word, which is none of the built-in kind
+    ConnectionError,  # noqa: A004 -- the client's own class, which is not the builtin
     HTTPClientError,
     NoCredentialsError,
     PartialCredentialsError,
@@ -70,7 +70,7 @@ _MISMATCH = "IdempotentParameterMismatch"
 
 
 def to_provider_error(provider: str, scope: str, error: Exception) -> Error:
-    """What an exception of the client means. `scope` is the zone, the region or the machine that was asked about."""
+    """Translates an exception of the client. `scope` is the zone, the region or the machine of the call."""
     match error:
         case ClientError():
             return _answered(provider, scope, error)
@@ -92,9 +92,9 @@ def to_provider_error(provider: str, scope: str, error: Exception) -> Error:
 
 def _answered(provider: str, scope: str, error: ClientError) -> Error:
     response = cast("dict[str, Any]", error.response)
-    said: dict[str, str] = response.get("Error", {})
-    code = said.get("Code", "")
-    words = f"{code}: {said.get('Message', '')}"
+    details: dict[str, str] = response.get("Error", {})
+    code = details.get("Code", "")
+    words = f"{code}: {details.get('Message', '')}"
     scoped = {**dict.fromkeys(_NO_CAPACITY, no_capacity), **dict.fromkeys(_QUOTA, quota)}
     if code in scoped:
         return scoped[code](provider, scope, words)

@@ -17,7 +17,7 @@ from neorion.keel.clock import Clock
 
 T = TypeVar("T")
 
-# RunInstances answers within seconds; what takes longer is asked again with the same token.
+# RunInstances answers within seconds; a slower call is repeated with the same token.
 _CONNECT_S: Final = 5
 _READ_S: Final = 30
 # The most that one page may hold.
@@ -27,10 +27,10 @@ _NOT_GONE: Final = ["pending", "running", "shutting-down", "stopping", "stopped"
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
-    """Where to buy and as whom. Credentials are found as the vendor's client finds them.
+    """The account and regions to buy in. Credentials are found as the vendor's client finds them.
 
-    `regions` are those that are listed. `template` is a launch template, for networks, disks and roles; `endpoint` is where EC2
-    answers, if not at the usual place.
+    `regions` are those that are listed. `template` is a launch template, for networks, disks and roles; `endpoint` is the
+    address of EC2, if not the usual one.
     """
 
     regions: tuple[str, ...]
@@ -40,7 +40,7 @@ class AwsSettings:
 
 
 class _Ec2(Protocol):
-    """What is used of the vendor's client, which is made at run time and has no types."""
+    """The used part of the vendor's client, which is created at run time and has no types."""
 
     def run_instances(self, **request: object) -> Mapping[str, Any]: ...
 
@@ -69,7 +69,7 @@ class AwsProvider:
         self._making = threading.Lock()
 
     async def provision(self, intent: Intent) -> Machine:
-        """Looks before it asks: EC2 forgets a token in time, and the list then still knows the machine."""
+        """Lists before it buys, because EC2 forgets a token in time, while the list still has the machine."""
         if not intent.image and not self._settings.template:
             raise refused(self.name, "a machine needs an image, from its pool or a launch template")
         if len(intent.ssh_keys) > 1:
@@ -78,7 +78,7 @@ class AwsProvider:
         return await self._call(intent.region, scope, lambda ec2: self._buy(ec2, intent))
 
     async def list(self, owner: str) -> Sequence[Machine]:
-        """One region that cannot be listed fails the whole: a machine that is not shown would count as missing."""
+        """Lists all regions. If one fails, the call fails, because a missing machine would count as gone."""
         filters = _filters(**{f"tag:{OWNER_TAG}": [owner], "instance-state-name": _NOT_GONE})
         found: list[Machine] = []
         for region in self._settings.regions:
@@ -103,7 +103,7 @@ class AwsProvider:
         await self._call(region, machine, lambda ec2: ec2.reboot_instances(InstanceIds=[instance]))
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
-        """What spot machines cost in each zone now. EC2 tells neither other prices nor what it has."""
+        """Current spot prices in each zone. EC2 has no API for other prices or for its stock."""
         now, kinds = str(self._clock.now()), list(instance_types)
         found: list[Offering] = []
         for region in self._settings.regions:
@@ -138,7 +138,7 @@ class AwsProvider:
                     session.client(  # pyright: ignore[reportUnknownMemberType] -- as above
                         "ec2",
                         endpoint_url=self._settings.endpoint or None,
-                        # Who asked decides whether to ask again, and when.
+                        # No retries here: the caller decides on them.
                         config=Config(
                             connect_timeout=_CONNECT_S,
                             read_timeout=_READ_S,
@@ -168,7 +168,7 @@ def _find(ec2: _Ec2, region: str, filters: list[dict[str, object]]) -> list[Mach
 
 
 def _spot(ec2: _Ec2, region: str, kinds: Sequence[str], now: str) -> list[Offering]:
-    """A history that begins now holds the one price of each type and zone that is in force."""
+    """Spot prices from a history that begins now, which holds the current price of each type and zone."""
     pages = ec2.get_paginator("describe_spot_price_history").paginate(
         InstanceTypes=kinds, ProductDescriptions=["Linux/UNIX"], StartTime=now
     )

@@ -1,4 +1,4 @@
-"""From an intent to RunInstances, and from EC2's instances to machines."""
+"""Converts an intent to RunInstances, and EC2's instances to machines."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,17 +15,17 @@ _STATES = {
     "running": MachineState.RUNNING,
     "shutting-down": MachineState.STOPPING,
     "terminated": MachineState.GONE,
-    # Stopped by somebody's hand: it can be started again and its disk is paid for, so it is neither stopping nor gone.
+    # Stopped by a person: it can be started again and its disk is paid for, so it is neither stopping nor gone.
     "stopping": MachineState.RUNNING,
     "stopped": MachineState.RUNNING,
 }
-# Words of a pool's `reservation` that name no reservation.
+# Values of a pool's `reservation` that are not the name of one.
 _OPEN = "open"
 _BLOCK = "block:"
 
 
 def run_request(intent: Intent, template: str) -> dict[str, Any]:
-    """One instance, or none. The intent is the client token, so a repeated request finds what the first one made."""
+    """The request for one instance. The intent is the client token, so a repeated request returns the first machine."""
     tags = [{"Key": key, "Value": value} for key, value in _tags(intent).items()]
     request: dict[str, Any] = {
         "MinCount": 1,
@@ -55,7 +55,7 @@ def _tags(intent: Intent) -> dict[str, str]:
 
 
 def _market(intent: Intent) -> dict[str, Any]:
-    """Spot, a reservation ("cr-…", a group's ARN, "open"), or a capacity block ("block:cr-…")."""
+    """The market options: spot, a reservation ("cr-…", a group's ARN, "open"), or a capacity block ("block:cr-…")."""
     found: dict[str, Any] = {}
     if intent.spot:
         found["InstanceMarketOptions"] = {
@@ -76,7 +76,7 @@ def _market(intent: Intent) -> dict[str, Any]:
 
 
 def machine_of(region: str, instance: Mapping[str, Any]) -> Machine:
-    """The id carries the region: an instance is known nowhere else."""
+    """Converts an instance. The id contains the region, because an instance id is valid only there."""
     tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
     launched = instance.get("LaunchTime")
     return Machine(

@@ -1,7 +1,7 @@
 """Machines of CoreWeave, as NodePools of a cluster: one pool of one node for each machine.
 
-A pool of its own makes every machine answer to a name that we chose, so that it is bought once and given back alone. Nothing
-here knows who buys, and pools that were not made here are never touched.
+A pool for each machine gives it a name that we choose, so that it is bought once and deleted alone. Nothing
+here depends on a buyer, and pools of other programs are never changed.
 """
 
 from neorion.capacity.coreweave.errors import promised, queued, refusal, verdict

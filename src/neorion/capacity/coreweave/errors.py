@@ -1,4 +1,4 @@
-"""Refusals of a cluster and of CoreWeave."""
+"""Translates errors and conditions of CoreWeave to those of `capacity.provider`."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ from neorion.capacity.provider import (
 from neorion.keel.base import Conflict, Denied, Error, Invalid, NoCapacity, NotFound, QuotaExceeded, Retry
 from neorion.keel.kube import Condition, UnknownKind
 
-# CoreWeave's word in refusals of pools that would exceed what the organisation may have.
+# Occurs in CoreWeave's errors for pools beyond the organisation's quota.
 _QUOTA = "quota"
 # The condition was renamed: clusters show the one or the other.
 VALIDATED: Final = ("Validated", "Valid")
@@ -27,33 +27,33 @@ QUEUED: Final = frozenset({"QueuedAwaitingCapacity", "CapacityUnknown"})
 
 
 def refusal(provider: str, scope: str, error: Error) -> Error:
-    """The meaning of a failed call to the API server. `scope` is the region, or the machine that was asked about."""
+    """Translates an error of the API server. `scope` is the region or the machine of the call."""
     words = error.sentence
     match error:
         case UnknownKind():
-            told: Error = refused(provider, "this cluster knows no NodePools")
+            translated: Error = refused(provider, "this cluster has no NodePools")
         case NotFound():
-            told = no_machine(provider, scope)
+            translated = no_machine(provider, scope)
         case Denied() | Invalid() | QuotaExceeded() if _QUOTA in words.lower():
-            told = quota(provider, scope, words)
+            translated = quota(provider, scope, words)
         case Denied():
-            told = not_allowed(provider, words)
+            translated = not_allowed(provider, words)
         case Retry() if error.code == "kube.throttled":
-            told = rate_limited(provider, error.after, words)
+            translated = rate_limited(provider, error.after, words)
         case Retry() | Conflict():
-            told = unknown_outcome(provider, words)
+            translated = unknown_outcome(provider, words)
         case _:
-            told = refused(provider, words)
-    return told
+            translated = refused(provider, words)
+    return translated
 
 
 def verdict(provider: str, scope: str, pool: NodePool) -> Error | None:
-    """Why CoreWeave will not fill this pool, if it says so. A pool that is queued is not refused."""
+    """The error of a pool that CoreWeave rejects; None for one that is accepted or queued."""
     for kinds, say in ((VALIDATED, None), (("Quota",), _no_quota), (("Capacity",), no_capacity)):
-        said = _find_condition(pool, kinds)
-        if said is None or said.holds or said.reason in QUEUED:
+        condition = _find_condition(pool, kinds)
+        if condition is None or condition.holds or condition.reason in QUEUED:
             continue
-        words = f"{said.reason}: {said.message}"
+        words = f"{condition.reason}: {condition.message}"
         return say(provider, scope, words) if say is not None else refused(provider, words)
     return None
 
@@ -63,20 +63,20 @@ def _no_quota(provider: str, scope: str, words: str) -> Error:
 
 
 def queued(provider: str, scope: str, pool: NodePool) -> NoCapacity | None:
-    """Why the pool waits, if it is queued: CoreWeave fills it by itself when machines come free."""
-    said = _find_condition(pool, ("Capacity",))
-    if said is None or said.holds or said.reason not in QUEUED:
+    """The error of a queued pool. CoreWeave fills it by itself when machines become free."""
+    condition = _find_condition(pool, ("Capacity",))
+    if condition is None or condition.holds or condition.reason not in QUEUED:
         return None
-    return no_capacity(provider, scope, f"{said.reason}: {said.message}")
+    return no_capacity(provider, scope, f"{condition.reason}: {condition.message}")
 
 
 def promised(pool: NodePool) -> bool:
-    """True when CoreWeave has accepted the pool, and has quota and capacity for it."""
+    """True if CoreWeave has confirmed that the machine exists and may be used."""
     return all(
-        (said := _find_condition(pool, kinds)) is not None and said.holds
+        (condition := _find_condition(pool, kinds)) is not None and condition.holds
         for kinds in (VALIDATED, ("Quota",), ("Capacity",))
     )
 
 
 def _find_condition(pool: NodePool, kinds: tuple[str, ...]) -> Condition | None:
-    return next((said for kind in kinds if (said := pool.says(kind)) is not None), None)
+    return next((condition for kind in kinds if (condition := pool.says(kind)) is not None), None)

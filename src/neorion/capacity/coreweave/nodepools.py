@@ -1,4 +1,4 @@
-"""NodePools, as far as they are read, and how a machine is asked for with one."""
+"""NodePools with the fields that are read, and their manifest for an intent."""
 
 import re
 from typing import Any, Final
@@ -12,12 +12,12 @@ from neorion.keel.kube.core import Node
 OWNER: Final = "neorion.dev/owner"
 INTENT: Final = "neorion.dev/intent"
 SPOT: Final = "spot"
-# On every node of a pool.
+# The label of every node of a pool.
 POOL_LABEL: Final = "compute.coreweave.com/node-pool"
 COMPUTE_CLASS: Final = "compute.coreweave.com/compute-class"
-# CoreWeave is about to take the node out of production, and waits for what runs there.
+# The condition of a node that CoreWeave takes out of production when its work has ended.
 _PENDING: Final = "PendingPhaseState"
-# Kubernetes' own labels for where a node stands.
+# Kubernetes' own labels for the location of a node.
 _REGION: Final = "topology.kubernetes.io/region"
 _ZONE: Final = "topology.kubernetes.io/zone"
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?")
@@ -27,7 +27,7 @@ _LABEL_KEY: Final = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9._-]
 
 
 class PoolSpec(KubeStruct, frozen=True):
-    """The request."""
+    """The desired state of a pool."""
 
     compute_class: str = "default"
     instance_type: str = ""
@@ -35,7 +35,7 @@ class PoolSpec(KubeStruct, frozen=True):
 
 
 class PoolStatus(KubeStruct, frozen=True):
-    """CoreWeave's answer."""
+    """The observed state of a pool."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -47,7 +47,7 @@ class NodePool(KubeObject, frozen=True):
     status: PoolStatus = field(default=PoolStatus())
 
     def says(self, kind: str) -> Condition | None:
-        """A condition, if it is about the pool as it is now."""
+        """A condition, if it applies to the current generation of the pool."""
         found = condition(self.status.conditions, kind)
         if found is None or (found.observed_generation and found.observed_generation < self.meta.generation):
             return None
@@ -60,7 +60,7 @@ NODE_POOL: Final = Kind(
 
 
 def pool_of(intent: Intent) -> dict[str, Any]:
-    """The pool of an intent. Its nodes carry the intent's labels, as far as Kubernetes and CoreWeave take them."""
+    """The manifest of an intent's pool. Its nodes carry the intent's labels, if Kubernetes accepts them."""
     ours = {OWNER: str(intent.owner), INTENT: str(intent.id)}
     words = {
         key: value
@@ -75,14 +75,14 @@ def pool_of(intent: Intent) -> dict[str, Any]:
             "targetNodes": 1,
             "autoscaling": False,
             "nodeLabels": {**words, **ours},
-            # The caller has emptied the machine as far as it wants to.
+            # A machine is drained before its pool is deleted, as far as the buyer wants.
             "lifecycle": {"scaleDownStrategy": "PreferIdle"},
         },
     }
 
 
 def machine_of(pool: NodePool, node: Node | None) -> Machine:
-    """The machine is called by its pool, which is there before it; its node tells the rest."""
+    """Converts a pool and its node to a machine, which has the pool's name, because the pool exists before the node."""
     node = node or Node()
     addresses = {one.type: one.address for one in node.status.addresses}
     return Machine(

@@ -24,14 +24,14 @@ from neorion.keel.kube.core import NODE, Node
 
 T = TypeVar("T")
 
-# CoreWeave judges a new pool within seconds; the machine itself takes half an hour.
+# CoreWeave validates a new pool within seconds; the machine itself takes half an hour.
 PATIENCE: Final = Duration.of(seconds=20)
 # A pool that is queued may still be filled: it is not given up as quickly as one without an answer.
 QUEUE_PATIENCE: Final = Duration.of(minutes=2)
 
 
 class CoreWeaveProvider:
-    """CoreWeave through one cluster, which stands in one region."""
+    """CoreWeave through one cluster, which is in one region."""
 
     capabilities = frozenset({Capability.SPOT})
 
@@ -48,7 +48,10 @@ class CoreWeaveProvider:
         self._queue_patience = queue_patience
 
     async def provision(self, intent: Intent) -> Machine:
-        """The pool's name is the intent: whoever asks again finds it there. What cannot be had is not left waiting."""
+        """Creates a pool named after the intent, so a repeated call finds it.
+
+        Removes a pool that is rejected or queued.
+        """
         if intent.zone or intent.reservation or intent.image or intent.startup:
             raise refused(self.name, "a NodePool takes no zone, reservation, image or start script")
         scope = intent.region or "its cluster"
@@ -57,12 +60,12 @@ class CoreWeaveProvider:
             if pool.meta.deleted:
                 return machine_of(pool, None)
             pool = await self._judged(pool)
-            # A single machine may be had elsewhere sooner.
+            # A queued pool is removed too, because the buyer tries other clouds before it waits.
             error = verdict(self.name, scope, pool) or queued(self.name, scope, pool)
             if error is not None:
                 await self._remove(pool)
         except Error as failure:
-            raise self._translate(scope, failure) from None
+            raise self._translated(scope, failure) from None
         if error is None and not promised(pool):
             error = unknown_outcome(self.name, f"{intent.id} was not judged within {self._patience}")
         if error is not None:
@@ -75,7 +78,7 @@ class CoreWeaveProvider:
             pools = (await self._api.list(NODE_POOL, select=mine)).items
             nodes = (await self._api.list(NODE, select=mine)).items if pools else ()
         except Error as error:
-            raise self._translate(owner, error) from None
+            raise self._translated(owner, error) from None
         there = {node.meta.labels.get(INTENT, ""): node for node in nodes}
         return [machine_of(pool, there.get(pool.meta.name)) for pool in pools]
 
@@ -86,7 +89,7 @@ class CoreWeaveProvider:
                 await self._api.list(NODE, select=Selector(labels=f"{INTENT}={pool.meta.name}"))
             ).items
         except Error as error:
-            raise self._translate(machine, error) from None
+            raise self._translated(machine, error) from None
         return machine_of(pool, nodes[0] if nodes else None)
 
     async def terminate(self, machine: MachineId) -> None:
@@ -94,10 +97,10 @@ class CoreWeaveProvider:
         try:
             await self._remove(pool)
         except Error as error:
-            raise self._translate(machine, error) from None
+            raise self._translated(machine, error) from None
 
     async def reboot(self, machine: MachineId) -> None:
-        """Not among the capabilities: CoreWeave reboots its machines by itself."""
+        """Refuses: CoreWeave reboots its machines itself, so REBOOT is not among the capabilities."""
         raise refused(self.name, f"{machine} cannot be rebooted from here")
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
@@ -110,11 +113,11 @@ class CoreWeaveProvider:
         except AlreadyExists:
             pool = await self._api.get(NODE_POOL, intent.id)
         if pool.meta.labels.get(OWNER) != intent.owner:
-            raise refused(self.name, f"there is a NodePool {intent.id} of somebody else")
+            raise refused(self.name, f"the NodePool {intent.id} belongs to another owner")
         return pool
 
     async def _judged(self, pool: NodePool) -> NodePool:
-        """The pool as soon as CoreWeave has said yes or no to it, or as it is when that takes too long."""
+        """Waits until CoreWeave accepts or rejects the pool, up to the patience, and returns its latest state."""
         one = Selector(fields=f"metadata.name={pool.meta.name}")
         queue_until = anyio.current_time() + self._queue_patience.seconds
         with anyio.move_on_after(self._patience.seconds) as wait:
@@ -133,16 +136,16 @@ class CoreWeaveProvider:
             await self._api.delete(NODE_POOL, pool.meta.name, how=DeleteOptions(uid=pool.meta.uid))
 
     async def _pool(self, machine: MachineId) -> NodePool:
-        """A pool that was made here: those of others are no machines."""
+        """Returns the pool of a machine. Pools of other programs do not count."""
         if not is_name(machine):
             raise no_machine(self.name, machine)
         try:
             pool = await self._api.get(NODE_POOL, machine)
         except Error as error:
-            raise self._translate(machine, error) from None
+            raise self._translated(machine, error) from None
         if pool.meta.labels.get(INTENT) != machine:
             raise no_machine(self.name, machine)
         return pool
 
-    def _translate(self, scope: str, error: Error) -> Error:
+    def _translated(self, scope: str, error: Error) -> Error:
         return error if error.code.startswith("provider.") else refusal(self.name, scope, error)

@@ -1,7 +1,7 @@
-"""A cloud in memory: machines with boot times, stock, quota, faults on order, and answers that get lost.
+"""A cloud in memory: machines with boot times, stock, quota, injected faults, and lost responses.
 
-For trying a configuration, for tests and for simulations; a user names it in so many words. It sells machines like any
-cloud and never pretends to be one: nothing here knows who buys.
+For trying a configuration, for tests and for simulations; a user selects it by name. It implements the port like any
+other cloud, and nothing here depends on a buyer.
 """
 
 from neorion.capacity.fake.cloud import FakeCloud, FakeCloudOptions

@@ -1,4 +1,4 @@
-"""The fake cloud itself. It outlives whoever buys from it, so that a buyer may crash."""
+"""The state of the simulated cloud. It outlives its buyers, so that a buyer may crash."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,15 +13,15 @@ from neorion.keel.clock import Clock, Rng
 
 Resident = Callable[[FakeMachine], Awaitable[None]]
 
-# What a cloud remembers of machines that are gone.
+# How long the cloud lists machines that are gone.
 FORGOTTEN_AFTER = Duration.of(hours=1)
-# Gone machines beyond this are forgotten earlier.
+# Gone machines beyond this number are dropped earlier.
 GONE_MAX = 10_000
 
 
 @dataclass(slots=True)
 class FakeCloudOptions:
-    """How the cloud treats its customers; may be changed while it runs.
+    """Options of the simulated cloud; may be changed while it runs.
 
     `lost` is the chance that a call breaks without an answer, in half of the cases after it was carried out. `stock` limits the
     machines of a scope ("region", "region/zone"), `quota` those of all. `hosts` is how many physical machines there are.
@@ -43,12 +43,12 @@ class FakeCloudOptions:
 
 
 class FakeCloud:
-    """Machines by id. `bought` counts every machine that was ever made for an intent: more than one is a double purchase."""
+    """The machines by id. `bought` counts the machines made for each intent: more than one is a double purchase."""
 
     def __init__(
         self, clock: Clock, rng: Rng, behaviour: FakeCloudOptions | None = None, *, name: str = "fake"
     ) -> None:
-        # Part of every machine's id: no two clouds may give one id to two machines.
+        # Part of every machine's id, so that two clouds never share an id.
         self.name = name
         self.behaviour = behaviour or FakeCloudOptions()
         self.machines: dict[MachineId, FakeMachine] = {}
@@ -57,7 +57,7 @@ class FakeCloud:
         self.rng = rng
         self._number = 0
         self._by_intent: dict[IntentId, FakeMachine] = {}
-        # Told to stop, or gone, and not forgotten yet.
+        # Machines that are stopping or gone, and not dropped yet.
         self._stopping: dict[MachineId, FakeMachine] = {}
         self._new: asyncio.Queue[FakeMachine] = asyncio.Queue()
 
@@ -93,13 +93,13 @@ class FakeCloud:
             self._stopping[machine.id] = machine
 
     def vanish(self, machine: FakeMachine) -> None:
-        """Gone at once, without anybody having asked: a spot machine reclaimed, a host that died."""
+        """Ends a machine at once without a request: a reclaimed spot machine, or a failed host."""
         machine.stops = self.clock.now()
         machine.ended.set()
         self._stopping[machine.id] = machine
 
     def settle(self) -> None:
-        """Lets time do its work on machines that were told to stop; old ones are forgotten."""
+        """Ends machines whose stop time has passed, and drops old ones."""
         now = self.clock.now()
         for machine in list(self._stopping.values()):
             if machine.stops is not None and machine.stops <= now:
@@ -108,13 +108,13 @@ class FakeCloud:
                     self._forget(machine)
 
     async def run(self, resident: Resident) -> None:
-        """Lets a resident live on each machine that boots, until the machine ends."""
+        """Runs `resident` on each machine that boots, until the machine ends."""
         async with anyio.create_task_group() as lives:
             while True:
                 lives.start_soon(self._live, await self._new.get(), resident)
 
     async def _live(self, machine: FakeMachine, resident: Resident) -> None:
-        # More than once where the wall clock went slower than the one that sleeps go by.
+        # In a loop, because the wall clock may run slower than the clock of the sleep.
         while machine.state(now := self.clock.now()) is MachineState.PENDING:
             await self.clock.sleep(machine.boots.since(now))
         if machine.wedged or machine.state(now) is not MachineState.RUNNING:
@@ -133,6 +133,6 @@ class FakeCloud:
         del self._by_intent[machine.intent.id]
 
     def lists(self, machine: FakeMachine, now: Instant) -> bool:
-        """Whether a list of now has the machine: new ones come late, and some lists are not whole."""
+        """True if a list at this time has the machine: new ones appear late, and some lists are incomplete."""
         number = int(machine.id.rpartition("-")[2])
         return not now < machine.created + self.behaviour.lag and number % 100 >= self.behaviour.unseen * 100

@@ -1,4 +1,4 @@
-"""One machine of the fake cloud, and what goes wrong with it."""
+"""One machine of the simulated cloud, and its faults."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from neorion.keel.base import Instant
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something a GPU machine would report: `kind` is the reporter's word for it, `xid` its code if it has one."""
+    """A fault that a GPU machine reports: `kind` is its name in reports, `xid` its code if it has one."""
 
     kind: str = "xid"
     xid: int = 0
@@ -21,7 +21,7 @@ class Fault:
 
 @dataclass(slots=True)
 class FakeMachine:
-    """A machine and its state. `faults` waits for whoever reports from it; `wedged` machines boot and never speak."""
+    """A machine and its state. `faults` holds faults to be reported; `wedged` machines boot and never report."""
 
     id: MachineId
     intent: Intent
@@ -30,12 +30,12 @@ class FakeMachine:
     host: str
     wedged: bool = False
     stops: Instant | None = None
-    # Nobody can have reported more than this and still be running.
+    # A machine with more faults than this would not be running.
     faults: "asyncio.Queue[Fault]" = field(default_factory=lambda: asyncio.Queue(1_000))
     reboots: int = 0
     resets: int = 0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    # As it was described last: a fleet is listed far more often than it changes.
+    # The last conversion, because a fleet is listed far more often than it changes.
     _listed: Machine | None = None
 
     def state(self, now: Instant) -> MachineState:

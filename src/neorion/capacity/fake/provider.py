@@ -1,4 +1,4 @@
-"""The fake cloud's counter: the provider port over a cloud in memory."""
+"""The provider port over the simulated cloud."""
 
 from collections.abc import Sequence
 
@@ -20,14 +20,14 @@ from neorion.keel.clock import fault_point
 
 
 class FakeProvider:
-    """Sells the machines of one fake cloud under a name of its own."""
+    """Sells the machines of one simulated cloud under its own name."""
 
     capabilities = frozenset(Capability)
 
     def __init__(self, name: str, cloud: FakeCloud) -> None:
         self.name = name
         self.cloud = cloud
-        # Calls that broke without an answer, so far.
+        # Calls without a response, so far.
         self.lost = 0
 
     async def provision(self, intent: Intent) -> Machine:
@@ -106,7 +106,7 @@ class FakeProvider:
                 raise no_capacity(self.name, scope)
 
     async def _may_be_lost(self) -> bool:
-        """Whether the answer of this call will be lost; a request that is lost itself ends here."""
+        """True if the response of this call will be lost; raises if the request itself is lost."""
         self._check_answers()
         await fault_point("provider.call.sent")
         chance = self.cloud.rng.random() if self.cloud.behaviour.lost else 1.0

@@ -1,4 +1,4 @@
-"""Calls to Compute Engine: in threads, bounded in time, with their failures in the words of the port."""
+"""Calls to Compute Engine: in threads, with timeouts, and with errors of the port."""
 
 import threading
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from neorion.capacity.provider import unknown_outcome
 
 T = TypeVar("T")
 
-# Calls answer within seconds; the work behind them is an operation that is asked about.
+# Calls answer within seconds; longer work becomes an operation that is polled.
 _TIMEOUT_S: Final = 30.0
 # The most that one page may hold.
 _PAGE: Final = 500
@@ -26,7 +26,7 @@ _SCOPES: Final = ["https://www.googleapis.com/auth/compute"]
 
 @dataclass(frozen=True, slots=True)
 class _Clients:
-    """The vendor's clients. Their messages are typed in part only: what they tell is read into `wire`."""
+    """The vendor's clients. Their messages are only partly typed, so they are converted to `api_types`."""
 
     instances: Any
     operations: Any
@@ -34,18 +34,18 @@ class _Clients:
 
 
 class GcpApi:
-    """One project. `endpoint` is where it answers, if not at the usual place."""
+    """One project. `endpoint` is the API's address, if not the usual one."""
 
     def __init__(self, name: str, project: str, endpoint: str = "") -> None:
         self._name = name
         self._project = project
         self._endpoint = endpoint
         self._clients: _Clients | None = None
-        # Clients are made in threads.
+        # Guards the creation of clients, which happens in threads.
         self._making = threading.Lock()
 
     async def insert(self, zone: str, instance: dict[str, Any], key: str, template: str) -> Operation | None:
-        """None where there is an instance of that name. `key` is what a repeated request is known by."""
+        """Inserts an instance; None if the name exists. Google recognises a repeated request by `key`."""
         request = {
             "project": self._project,
             "zone": zone,
@@ -59,26 +59,26 @@ class GcpApi:
 
     async def operation(self, zone: str, name: str) -> Operation:
         request = {"project": self._project, "zone": zone, "operation": name}
-        return await self._asked(Operation, zone, lambda to: to.operations.get(request, **_ONCE))
+        return await self._read_call(Operation, zone, lambda to: to.operations.get(request, **_ONCE))
 
     async def instance(self, zone: str, name: str) -> GcpInstance | None:
         request = self._which(zone, name)
         return await self._call(GcpInstance, zone, lambda to: to.instances.get(request, **_ONCE))
 
     async def delete(self, zone: str, name: str) -> bool:
-        """False where there is none."""
+        """Deletes an instance; false if it does not exist."""
         request = self._which(zone, name)
         begun = await self._call(Operation, zone, lambda to: to.instances.delete_unary(request, **_ONCE))
         return begun is not None
 
     async def reset(self, zone: str, name: str) -> bool:
-        """False where there is none."""
+        """Resets an instance; false if it does not exist."""
         request = self._which(zone, name)
         begun = await self._call(Operation, zone, lambda to: to.instances.reset_unary(request, **_ONCE))
         return begun is not None
 
     async def labelled(self, key: str, value: str) -> list[GcpInstance]:
-        """Every instance of the project with this label, in all zones."""
+        """Returns all instances of the project with this label, in all zones."""
         request = {"project": self._project, "filter": f'labels.{key}="{value}"', "max_results": _PAGE}
         found: list[GcpInstance] = []
         scopes = await self._thread(
@@ -97,7 +97,7 @@ class GcpApi:
 
     async def zones(self, region: str) -> list[str]:
         request = {"project": self._project, "region": region}
-        found = await self._asked(GcpRegion, region, lambda to: to.regions.get(request, **_ONCE))
+        found = await self._read_call(GcpRegion, region, lambda to: to.regions.get(request, **_ONCE))
         return sorted(tail(zone) for zone in found.zones)
 
     def _which(self, zone: str, name: str) -> dict[str, str]:
@@ -108,13 +108,13 @@ class GcpApi:
             return name
         return f"projects/{self._project}/global/instanceTemplates/{name}"
 
-    async def _asked(self, kind: type[T], scope: str, work: Callable[[_Clients], object]) -> T:
+    async def _read_call(self, kind: type[T], scope: str, work: Callable[[_Clients], object]) -> T:
         return await self._thread(scope, lambda to: _read(kind, work(to)))
 
     async def _call(
         self, kind: type[T], scope: str, work: Callable[[_Clients], object], absent: int = 404
     ) -> T | None:
-        """None where Google answers with the status `absent`."""
+        """Runs a call; None if Google returns the status `absent`."""
 
         def attempt(to: _Clients) -> T | None:
             try:
@@ -145,7 +145,7 @@ class GcpApi:
             return self._clients
 
 
-# Who asked decides whether to ask again, and when.
+# No retries here: the caller decides on them.
 _ONCE: Final[dict[str, Any]] = {"retry": None, "timeout": _TIMEOUT_S}
 
 

@@ -1,4 +1,4 @@
-"""What Compute Engine tells, as far as it is used."""
+"""Messages of Compute Engine, with the fields that are used."""
 
 from datetime import datetime
 from typing import Final
@@ -19,24 +19,24 @@ _STATES: Final = {
 
 
 class ApiModel(Struct, frozen=True, rename="camel"):
-    """A piece of an answer."""
+    """The base of all messages."""
 
 
 class GoogleError(ApiModel, frozen=True):
-    """Why not, in Google's words."""
+    """An error of Google."""
 
     code: str = ""
     message: str = ""
 
 
 class GoogleErrors(ApiModel, frozen=True):
-    """All that went wrong; the first says most."""
+    """The errors of an operation; the first is the most specific."""
 
     errors: tuple[GoogleError, ...] = ()
 
 
 class Operation(ApiModel, frozen=True):
-    """Work that Google has begun. Whether it was possible is known when it is done."""
+    """An operation of Google. Its outcome is known when it is done."""
 
     name: str
     status: str = ""
@@ -50,7 +50,7 @@ class Operation(ApiModel, frozen=True):
 
 
 class AccessConfig(ApiModel, frozen=True):
-    """How a link is reached from elsewhere."""
+    """The external access of a network interface."""
 
     address: str = field(name="natIP", default="")
 
@@ -63,19 +63,19 @@ class NetworkInterface(ApiModel, frozen=True):
 
 
 class Scheduling(ApiModel, frozen=True):
-    """How it was sold."""
+    """The provisioning model of an instance."""
 
     provisioning_model: str = ""
 
 
 class ResourceStatus(ApiModel, frozen=True):
-    """Where it runs, for machines whose place is told."""
+    """The physical host of an instance, if Google reports it."""
 
     physical_host: str = ""
 
 
 class GcpInstance(ApiModel, frozen=True):
-    """A machine."""
+    """An instance."""
 
     name: str
     zone: str = ""
@@ -88,7 +88,10 @@ class GcpInstance(ApiModel, frozen=True):
     creation_timestamp: str = ""
 
     def as_machine(self) -> Machine:
-        """The id carries the zone: names are unique only there. A machine that was stopped by hand is still paid for."""
+        """Converts an instance. The id contains the zone, because names are unique only there.
+
+        A stopped machine is still paid for.
+        """
         zone = tail(self.zone)
         link = self.network_interfaces[0] if self.network_interfaces else NetworkInterface()
         outside = [one.address for one in link.access_configs if one.address]
@@ -116,14 +119,14 @@ class GcpRegion(ApiModel, frozen=True):
 
 
 class ZoneInstances(ApiModel, frozen=True):
-    """A zone's share of a page."""
+    """The instances of one zone in a page."""
 
     instances: tuple[GcpInstance, ...] = ()
     warning: GoogleError = GoogleError()
 
 
 def gone(intent: Intent, zone: str) -> Machine:
-    """The machine of an intent that Google has made and does not have any more."""
+    """The machine of an intent that Google has created and no longer has."""
     return Machine(
         id=MachineId(f"{zone}/{intent.id}"),
         intent=intent.id,
@@ -137,7 +140,7 @@ def gone(intent: Intent, zone: str) -> Machine:
 
 
 def tail(url: str) -> str:
-    """Google names things by URLs; their last part is the name."""
+    """The last part of a URL, which is the name of the resource."""
     return url.rpartition("/")[2]
 
 

@@ -1,4 +1,4 @@
-"""How Compute Engine says no: as the answer of a call, or later as the outcome of its operation."""
+"""Translates errors of Compute Engine, from calls and from operations, to those of `capacity.provider`."""
 
 from typing import Any, Final, cast
 
@@ -18,9 +18,9 @@ from neorion.capacity.provider import (
 )
 from neorion.keel.base import Duration, Error
 
-# What a call of the client may end in, besides its answer.
+# All exceptions that a call of the client may raise.
 FAILURES: Final = (GoogleAPICallError, GoogleAuthError, RequestException, ParseError)
-# More than an hour is a mistake, not a wish.
+# A longer wait is taken for a mistake.
 _AFTER_S_MOST: Final = 3_600
 
 _NO_CAPACITY: Final = frozenset(
@@ -31,7 +31,7 @@ _NO_CAPACITY: Final = frozenset(
         "ZONE_RESOURCE_POOL_EXHAUSTED",
         "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
         "insufficientCapacity",
-        # What Google says of a spot machine that it took back while it was made.
+        # Google's code for a spot machine that was reclaimed during its creation.
         "UNSUPPORTED_OPERATION",
     }
 )
@@ -40,17 +40,17 @@ _RATE: Final = frozenset(
     {"RATE_LIMIT_EXCEEDED", "concurrentLimitExceeded", "rateLimitExceeded", "userRateLimitExceeded"}
 )
 _NOT_ALLOWED: Final = frozenset({"PERMISSIONS_ERROR", "SERVICE_NOT_FOUND"})
-# Another operation is under way on the same thing: ask again.
+# Another operation on the same resource is in progress: try again.
 _BUSY: Final = frozenset({"operationInProgress", "resourceInUseByAnotherResource", "resourceNotReady"})
 
 
 def refusal(provider: str, scope: str, error: Exception) -> Error:
-    """What a failure of the client means. `scope` is the zone, the region or the machine that was asked about."""
+    """Translates an exception of the client. `scope` is the zone, the region or the machine of the call."""
     match error:
         case GoogleAPICallError():
             return _answered(provider, scope, error)
         case TransportError() | RequestException() | ParseError():
-            # Only the kind is told: texts of clients may hold the request.
+            # Only the type is included, because texts of clients may contain the request.
             return unknown_outcome(provider, f"{type(error).__name__} at {scope}")
         case GoogleAuthError():
             return not_allowed(provider, type(error).__name__)
@@ -59,7 +59,7 @@ def refusal(provider: str, scope: str, error: Exception) -> Error:
 
 
 def failed(provider: str, scope: str, operation: Operation) -> Error | None:
-    """What an operation that is done says of itself; None if it did what it should."""
+    """The error of an operation that is done; None if it succeeded."""
     errors = operation.error.errors
     if not errors and operation.http_error_status_code < 400:
         return None
@@ -72,9 +72,9 @@ def _answered(provider: str, scope: str, error: GoogleAPICallError) -> Error:
     reasons = [str(one.get("reason", "")) for one in cast("list[dict[str, Any]]", error.errors)]
     reason, status = (reasons or [""])[0], int(error.code or 0)
     words = f"{reason or status}: {error.message}"
-    told = _by_code(provider, scope, reason, words)
-    if told is not None:
-        return told
+    translated = _by_code(provider, scope, reason, words)
+    if translated is not None:
+        return translated
     if status in (401, 403):
         return not_allowed(provider, words)
     if status == 429:
@@ -102,5 +102,5 @@ def is_status(error: Exception, status: int) -> bool:
 
 def _after(error: GoogleAPICallError) -> Duration | None:
     response = cast("Any", error).response
-    said = str(response.headers.get("Retry-After", "")) if response is not None else ""
-    return Duration.of(seconds=min(int(said), _AFTER_S_MOST)) if said.isdecimal() else None
+    text = str(response.headers.get("Retry-After", "")) if response is not None else ""
+    return Duration.of(seconds=min(int(text), _AFTER_S_MOST)) if text.isdecimal() else None

@@ -22,17 +22,17 @@ from neorion.capacity.provider import (
 from neorion.keel.base import Duration, NoCapacity
 from neorion.keel.clock import Clock
 
-# Whether there is a machine is known within a minute as a rule; then the same request is asked about again.
+# The outcome is mostly known within a minute; after that the same request is repeated.
 _PATIENCE: Final = Duration.of(seconds=60)
-_LOOK_EVERY: Final = Duration.of(seconds=2)
+_POLL_EVERY: Final = Duration.of(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
 class GcpSettings:
-    """Who pays. Credentials are found as the vendor's client finds them.
+    """The project to buy in. Credentials are found as the vendor's client finds them.
 
-    `template` is an instance template, for networks, disks and service accounts; `endpoint` is where the API answers, if not at
-    the usual place.
+    `template` is an instance template, for networks, disks and service accounts; `endpoint` is the API's address,
+    if not the usual one.
     """
 
     project: str
@@ -53,12 +53,12 @@ class GcpProvider:
         self._zones: dict[str, Sequence[str]] = {}
 
     async def provision(self, intent: Intent) -> Machine:
-        """Without a zone, those of the region are asked in turn."""
+        """Buys the machine. Without a zone, tries the zones of the region in turn."""
         if intent.zone:
             return await self._buy(intent, intent.zone)
         if not intent.region:
             raise refused(self.name, "a machine needs a zone or a region")
-        # Names are unique in a zone only: it may have been bought in one that is not asked first any more.
+        # Names are unique only in a zone, so an earlier call may have bought it in another one.
         for one in await self._api.labelled(INTENT_LABEL, intent.id):
             return one.as_machine()
         for zone in await self._zones_of(intent.region):
@@ -90,9 +90,12 @@ class GcpProvider:
         return []
 
     async def _buy(self, intent: Intent, zone: str) -> Machine:
-        """Asked again, Google answers with the operation of the first time, or that the name is taken: by this machine."""
-        asked = instance_of(intent, zone, self._template)
-        operation = await self._api.insert(zone, asked, request_id(intent, zone), self._template)
+        """Inserts the instance.
+
+        For a repeated request Google returns the first operation, or reports that the name exists.
+        """
+        instance = instance_of(intent, zone, self._template)
+        operation = await self._api.insert(zone, instance, request_id(intent, zone), self._template)
         if operation is not None:
             await self._until_done(zone, operation)
         found = await self._api.instance(zone, intent.id)
@@ -100,7 +103,7 @@ class GcpProvider:
             return gone(intent, zone)
         machine = found.as_machine()
         if (machine.intent, machine.owner) != (intent.id, intent.owner):
-            raise refused(self.name, f"the name {intent.id} is taken in {zone} by a machine of somebody else")
+            raise refused(self.name, f"the name {intent.id} is taken in {zone} by a machine of another owner")
         return machine
 
     async def _until_done(self, zone: str, operation: Operation) -> None:
@@ -108,8 +111,8 @@ class GcpProvider:
         while not operation.done:
             if waited >= _PATIENCE:
                 raise unknown_outcome(self.name, f"{operation.name} in {zone} is not done after {waited}")
-            await self._clock.sleep(_LOOK_EVERY)
-            waited += _LOOK_EVERY
+            await self._clock.sleep(_POLL_EVERY)
+            waited += _POLL_EVERY
             operation = await self._api.operation(zone, operation.name)
         error = failed(self.name, zone, operation)
         if error is not None:

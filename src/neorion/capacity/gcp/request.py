@@ -1,4 +1,4 @@
-"""From an intent to the instance to insert."""
+"""Converts an intent to the instance to insert."""
 
 import re
 from typing import Any, Final
@@ -7,7 +7,7 @@ from uuid import NAMESPACE_URL, uuid5
 from neorion.capacity.gcp.api_types import INTENT_LABEL, OWNER_LABEL
 from neorion.capacity.provider import Intent
 
-# Where the pool names no image: the driver is in it, and the family follows its newest version.
+# For pools without an image: it contains the driver, and the family follows its newest version.
 IMAGE: Final = (
     "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accelerator-2404-amd64-with-nvidia-580"
 )
@@ -18,30 +18,32 @@ _LABEL_MAX: Final = 63
 
 
 def request_id(intent: Intent, zone: str) -> str:
-    """Google knows a repeated request by it for a while; after that, by the name."""
+    """The id by which Google recognises a repeated request for a while; later the name does."""
     return str(uuid5(NAMESPACE_URL, f"neorion:{intent.id}:{zone}"))
 
 
 def instance_of(intent: Intent, zone: str, template: str) -> dict[str, Any]:
-    """One instance, in the field names of the vendor's client. What a template brings is left to it, where the pool says nothing."""
-    asked: dict[str, Any] = {
+    """One instance, in the field names of the vendor's client. Fields that the pool leaves open come from the template."""
+    request: dict[str, Any] = {
         "name": str(intent.id),
         "machine_type": f"zones/{zone}/machineTypes/{intent.instance_type}",
         "labels": _labels(intent),
     }
     if intent.image or not template:
-        asked["disks"] = [_disk(intent, zone)]
+        request["disks"] = [_disk(intent, zone)]
     if not template:
         nat = {"name": "External NAT", "type_": "ONE_TO_ONE_NAT"}
-        asked["network_interfaces"] = [{"network": "global/networks/default", "access_configs": [nat]}]
+        request["network_interfaces"] = [{"network": "global/networks/default", "access_configs": [nat]}]
     if intent.spot or not template:
-        asked["scheduling"] = _scheduling(intent)
+        request["scheduling"] = _scheduling(intent)
     if intent.reservation:
-        asked["reservation_affinity"] = _reservation(intent)
+        request["reservation_affinity"] = _reservation(intent)
     items = {"ssh-keys": "\n".join(intent.ssh_keys), "startup-script": intent.startup}
     if any(items.values()):
-        asked["metadata"] = {"items": [{"key": key, "value": value} for key, value in items.items() if value]}
-    return asked
+        request["metadata"] = {
+            "items": [{"key": key, "value": value} for key, value in items.items() if value]
+        }
+    return request
 
 
 def _labels(intent: Intent) -> dict[str, str]:
@@ -50,7 +52,7 @@ def _labels(intent: Intent) -> dict[str, str]:
 
 
 def _word(text: str) -> str:
-    """What Google takes as a label; nothing here reads it back."""
+    """Converts a text to a valid label; it is never converted back."""
     return re.sub(r"[^a-z0-9_-]", "-", text.lower())[:_LABEL_MAX]
 
 
@@ -60,7 +62,7 @@ def _disk(intent: Intent, zone: str) -> dict[str, Any]:
 
 
 def _scheduling(intent: Intent) -> dict[str, Any]:
-    # Machines with GPUs cannot be moved while they run.
+    # Machines with GPUs cannot be migrated while they run.
     common: dict[str, Any] = {"on_host_maintenance": "TERMINATE"}
     if not intent.spot:
         return {**common, "automatic_restart": True}
@@ -69,7 +71,7 @@ def _scheduling(intent: Intent) -> dict[str, Any]:
 
 
 def _reservation(intent: Intent) -> dict[str, Any]:
-    """Any that fits for "open"; otherwise the one that is named, by "projects/…/reservations/…" if it is another project's."""
+    """The reservation: any for "open", otherwise the named one ("projects/…/reservations/…" for another project)."""
     if intent.reservation == _OPEN:
         return {"consume_reservation_type": "ANY_RESERVATION"}
     return {

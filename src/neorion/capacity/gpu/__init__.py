@@ -1,6 +1,6 @@
-"""GPUs: their models, the instance types that carry them, and what their error codes mean.
+"""GPUs: their models, the instance types that have them, and the meaning of their error codes.
 
-Facts from the vendors' own tables, kept as data files. Pure: what to do about a fault is decided by whoever reads it.
+Facts from the vendors' own tables, kept as data files. Pure: decisions about a fault belong to the systems.
 """
 
 from neorion.capacity.gpu.models import GpuModel, GpuShape, gpu_model, shape_of

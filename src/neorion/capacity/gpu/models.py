@@ -1,4 +1,4 @@
-"""GPU models, and how many of which an instance type carries."""
+"""GPU models, and the models and numbers of GPUs in instance types."""
 
 import tomllib
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class GpuModel:
 
 @dataclass(frozen=True, slots=True)
 class GpuShape:
-    """What an instance type carries."""
+    """The GPUs of an instance type."""
 
     model: GpuModel
     gpus: int
@@ -31,13 +31,13 @@ def gpu_model(name: str) -> GpuModel:
     found = _MODELS.get(name)
     if found is None:
         raise NotFound(
-            "gpu.no_model", f"There is no GPU model {name[:40]!r} here.", hint=did_you_mean(name, _MODELS)
+            "gpu.no_model", f"The GPU model {name[:40]!r} does not exist.", hint=did_you_mean(name, _MODELS)
         )
     return found
 
 
 def shape_of(instance_type: str) -> GpuShape | None:
-    """None for a type that the table does not know: then nobody may claim to know how many GPUs it has."""
+    """The GPUs of an instance type; None for a type that is not in the table."""
     return _SHAPES.get(instance_type)
 
 

@@ -1,10 +1,10 @@
-"""What can be done about a sick machine, from the mildest to the hardest."""
+"""Remedies for a faulty machine, from the mildest to the strongest."""
 
 from enum import StrEnum
 
 
 class Remedy(StrEnum):
-    """The rungs of the repair ladder, in order. RMA: replaced, and its host is not to be bought again."""
+    """The steps of the repair ladder, in order. RMA: replaced, and its host is not bought again."""
 
     NOTHING = "nothing"
     RESTART_WORKLOAD = "restart_workload"
@@ -19,7 +19,7 @@ class Remedy(StrEnum):
 
     @property
     def next(self) -> "Remedy":
-        """One rung harder; there is nothing beyond the last."""
+        """The next stronger step; the last one has none."""
         return _LADDER[min(self.rung + 1, len(_LADDER) - 1)]
 
     @property

@@ -1,4 +1,4 @@
-"""The XID codes of NVIDIA's driver: who is at fault, and what the vendor advises to do first."""
+"""The XID codes of NVIDIA's driver: the class of the fault, and the vendor's first advice."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from neorion.capacity.gpu.remedy import Remedy
 
 
 class XidClass(StrEnum):
-    """Whose fault it is. SECONDARY follows another code and says nothing by itself."""
+    """The component at fault. SECONDARY follows another code and has no meaning by itself."""
 
     APPLICATION = "application"
     DRIVER = "driver"
@@ -30,7 +30,7 @@ class XidClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One code. `remedy` is the first thing to do; `certain` says that one sighting is enough; `then` is what follows."""
+    """One code. `remedy` is the first action; `certain` means that one occurrence is enough; `then` is the next action."""
 
     code: int
     name: str
@@ -41,7 +41,7 @@ class Xid:
 
 
 def xid(code: int) -> Xid:
-    """What the catalogue knows; a code it does not know is watched, never acted upon."""
+    """Returns the entry of the catalogue. An unknown code leads to no action."""
     return CATALOGUE.get(code) or Xid(code, "not in the catalogue", XidClass.UNKNOWN, Remedy.NOTHING)
 
 

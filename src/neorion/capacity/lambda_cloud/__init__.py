@@ -1,7 +1,7 @@
 """Machines of Lambda's cloud, through its REST API.
 
-Lambda has no client tokens, so the promise of one machine for one intent is kept here: by name, by looking first, and by
-waiting where an answer was lost. Nothing here knows who buys.
+Lambda has no client tokens, so one machine per intent is guaranteed here: by name, by listing first, and by
+waiting after a lost response. Nothing here depends on a buyer.
 """
 
 from neorion.capacity.lambda_cloud.provider import LambdaProvider, LambdaSettings

@@ -1,4 +1,4 @@
-"""Calls to Lambda's API: paced, bounded in time, and their failures in the words of the port."""
+"""Calls to Lambda's API: rate limited, with timeouts, and with errors of the port."""
 
 import asyncio
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ from neorion.keel.rpc import http_transport
 
 T = TypeVar("T")
 
-# A launch answers within seconds; after this nobody knows.
+# A launch is answered within seconds; after this its outcome is unknown.
 TIMEOUT: Final = Duration.of(seconds=30)
 # A list of all machines of a large account is a few megabytes.
 _ANSWER_BYTES_MAX: Final = 64 * 2**20
-# More than an hour is a mistake, not a wish.
+# A longer wait is taken for a mistake.
 _AFTER_S_MOST: Final = 3_600
 _SCOPED: Final = {
     "instance-operations/launch/insufficient-capacity": no_capacity,
@@ -43,7 +43,7 @@ _NOT_ALLOWED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ApiEndpoint:
-    """Where the API answers, its key, and how often it may be asked."""
+    """The URL of the API, its key, and the interval between requests."""
 
     url: str
     key: SecretValue
@@ -52,7 +52,7 @@ class ApiEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """What a call is about: a region, or one machine."""
+    """The subject of a call: a region, or one machine."""
 
     scope: str = "its account"
     machine: str = ""
@@ -62,13 +62,13 @@ ACCOUNT: Final = CallScope()
 
 
 class LambdaApi:
-    """One account. Requests go out one by one, `every` so often: more are refused with 429."""
+    """One account. Requests are sent one by one at the interval `every`, because the API rejects more with 429."""
 
-    def __init__(self, name: str, door: ApiEndpoint, clock: Clock) -> None:
+    def __init__(self, name: str, endpoint: ApiEndpoint, clock: Clock) -> None:
         self._name = name
-        self._door = door
+        self._endpoint = endpoint
         self._clock = clock
-        self._transport = http_transport(door.url)
+        self._transport = http_transport(endpoint.url)
         self._next = 0.0
 
     async def get(self, path: str, kind: type[T], about: CallScope = ACCOUNT) -> T:
@@ -82,17 +82,18 @@ class LambdaApi:
 
     async def _ask(self, path: str, body: Mapping[str, Any] | None, about: CallScope) -> bytes:
         await self._turn()
-        headers = [("Authorization", f"Bearer {self._door.key.reveal()}"), ("Accept", "application/json")]
+        headers = [("Authorization", f"Bearer {self._endpoint.key.reveal()}"), ("Accept", "application/json")]
         request = Request("GET", path, headers)
         if body is not None:
-            # Ids are texts of their own kinds.
+            # Ids are subclasses of str, which msgspec does not encode.
             content = msgspec.json.encode(body, enc_hook=str)
             request = Request("POST", path, [*headers, ("Content-Type", "application/json")], content)
         try:
             async with asyncio.timeout(TIMEOUT.seconds):
                 head, content = await fetch(self._transport, request, _ANSWER_BYTES_MAX)
         except FAILURES as error:
-            # A TimeoutError is an OSError too. Only the kind is told: texts of clients may hold the request.
+            # A TimeoutError is an OSError too. Only the type is included, because texts of clients may contain the
+            # request.
             raise unknown_outcome(self._name, type(error).__name__) from None
         if head.status != 200:
             raise self._refusal(head, content, about)
@@ -101,7 +102,7 @@ class LambdaApi:
     async def _turn(self) -> None:
         now = self._clock.monotonic()
         at = max(now, self._next)
-        self._next = at + self._door.every.seconds
+        self._next = at + self._endpoint.every.seconds
         if at > now:
             await self._clock.sleep(Duration.of(seconds=at - now))
 
@@ -113,13 +114,13 @@ class LambdaApi:
 
     def _refusal(self, head: ResponseHead, content: bytes, about: CallScope) -> Error:
         try:
-            said = msgspec.json.decode(content, type=ErrorResponse).error
+            details = msgspec.json.decode(content, type=ErrorResponse).error
         except (msgspec.DecodeError, UnicodeDecodeError):
-            said = ErrorResponse().error
-        words = f"{said.code}: {said.message}" if said.code else f"HTTP {head.status}"
-        if said.code in _SCOPED:
-            return _SCOPED[said.code](self._name, about.scope, words)
-        if head.status in (401, 403) or said.code in _NOT_ALLOWED:
+            details = ErrorResponse().error
+        words = f"{details.code}: {details.message}" if details.code else f"HTTP {head.status}"
+        if details.code in _SCOPED:
+            return _SCOPED[details.code](self._name, about.scope, words)
+        if head.status in (401, 403) or details.code in _NOT_ALLOWED:
             return not_allowed(self._name, words)
         if head.status == 429:
             return rate_limited(self._name, _after(head), words)
@@ -129,5 +130,5 @@ class LambdaApi:
 
 
 def _after(head: ResponseHead) -> Duration | None:
-    said = head.headers.get("retry-after", "")
-    return Duration.of(seconds=min(int(said), _AFTER_S_MOST)) if said.isdecimal() else None
+    details = head.headers.get("retry-after", "")
+    return Duration.of(seconds=min(int(details), _AFTER_S_MOST)) if details.isdecimal() else None

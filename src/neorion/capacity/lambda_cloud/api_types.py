@@ -1,4 +1,4 @@
-"""Lambda's messages, as far as they are used."""
+"""Messages of Lambda's API, with the fields that are used."""
 
 import re
 from typing import Any, Final
@@ -24,27 +24,27 @@ _STATES: Final = {
 
 
 class Tag(Struct, frozen=True):
-    """A word that comes back with its instance."""
+    """A tag of an instance."""
 
     key: str
     value: str
 
 
 class LambdaRegion(Struct, frozen=True):
-    """Where."""
+    """The region of an instance."""
 
     name: str = ""
 
 
 class InstanceType(Struct, frozen=True):
-    """What, and for how much."""
+    """An instance type and its price."""
 
     name: str = ""
     price_cents_per_hour: int = 0
 
 
 class LambdaInstance(Struct, frozen=True):
-    """A machine. Its addresses are missing until it has booted."""
+    """An instance. Its addresses are missing until it has booted."""
 
     id: str
     status: str = ""
@@ -68,7 +68,7 @@ class LambdaInstance(Struct, frozen=True):
             name=self.name or "",
             address=self.ip or "",
             private_address=self.private_ip or "",
-            # Lambda does not tell; it is no older than the decision to buy it.
+            # Lambda does not report it; the machine is no older than the decision to buy it.
             created=born(intent),
         )
 
@@ -86,7 +86,7 @@ class InstanceResponse(Struct, frozen=True):
 
 
 class LaunchedIds(Struct, frozen=True):
-    """What a launch made."""
+    """The ids of launched instances."""
 
     instance_ids: tuple[str, ...]
 
@@ -111,7 +111,7 @@ class InstanceTypesResponse(Struct, frozen=True):
 
 
 class SshKey(Struct, frozen=True):
-    """A key that the account knows."""
+    """An SSH key of the account."""
 
     name: str
 
@@ -123,20 +123,20 @@ class SshKeys(Struct, frozen=True):
 
 
 class LambdaError(Struct, frozen=True):
-    """Why not, in Lambda's words."""
+    """An error of Lambda."""
 
     code: str = ""
     message: str = ""
 
 
 class ErrorResponse(Struct, frozen=True):
-    """What every refusal looks like."""
+    """The body of every error response."""
 
     error: LambdaError = LambdaError()
 
 
 def launch_request(intent: Intent, ssh_key: str) -> dict[str, Any]:
-    """The body of a launch. The intent's labels are written as Lambda takes them: nothing here reads them back."""
+    """The body of a launch. Labels are converted to valid tags; they are never converted back."""
     words = {_NO_TAG_KEY.sub("-", key.lower()): value for key, value in intent.labels if key[:1].isalpha()}
     tags = {**words, OWNER_TAG: intent.owner, INTENT_TAG: intent.id}
     request: dict[str, Any] = {
@@ -155,7 +155,7 @@ def launch_request(intent: Intent, ssh_key: str) -> dict[str, Any]:
 
 
 def launched(intent: Intent, instance: str) -> Machine:
-    """A machine that was made a moment ago, as the list will show it."""
+    """A machine that was just launched, as a list will return it."""
     tags = (Tag(OWNER_TAG, intent.owner), Tag(INTENT_TAG, intent.id))
     return LambdaInstance(
         instance,

@@ -35,7 +35,7 @@ from neorion.keel.clock import Clock, born
 from neorion.keel.config import SecretValue
 
 URL: Final = "https://cloud.lambda.ai/api/v1"
-# A launch that was sent may take effect until the API has given it up; only then is a missing machine one that was not made.
+# A launch that was sent may take effect until the API has dropped it; only then does a missing machine mean no launch.
 SETTLED: Final = TIMEOUT * 4
 # Ids are part of a path.
 _ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -44,9 +44,9 @@ _MS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class LambdaSettings:
-    """The account, and the pace it allows: one request a second and one launch in twelve seconds.
+    """The account and its rate limits: one request per second and one launch in twelve seconds.
 
-    `regions` are those whose prices are told.
+    `regions` are the regions with prices.
     """
 
     key: SecretValue
@@ -68,17 +68,17 @@ class LambdaProvider:
         self._api = LambdaApi(
             name, ApiEndpoint(settings.url.rstrip("/"), settings.key, settings.every), clock
         )
-        # One launch at a time: two for one intent could not be told apart before both are made.
+        # One launch at a time: two for one intent could not be distinguished until both machines exist.
         self._launching = anyio.Lock()
         self._next_launch = 0.0
         self._started_ms, self._started_at = clock.now().ns // _MS, clock.monotonic()
-        # Launches whose answers were lost, and when.
+        # Launches without a response, and their times.
         self._lost: dict[IntentId, float] = {}
 
     async def provision(self, intent: Intent) -> Machine:
-        """Looks before it launches, and launches only where no earlier launch can still take effect."""
+        """Lists before it launches, and launches only if no earlier launch can still take effect."""
         if intent.spot or intent.reservation or intent.zone:
-            raise refused(self.name, "Lambda knows neither spot machines nor reservations nor zones")
+            raise refused(self.name, "Lambda has no spot machines, reservations or zones")
         if not intent.region:
             raise refused(self.name, "a machine needs a region")
         async with self._launching:
@@ -86,7 +86,7 @@ class LambdaProvider:
             for machine in await self.list(intent.owner):
                 if machine.intent == intent.id:
                     return machine
-            if self._may_be_under_way(intent.id):
+            if self._may_be_in_flight(intent.id):
                 raise unknown_outcome(self.name, "an earlier launch may still take effect")
             return await self._launch(intent)
 
@@ -100,7 +100,7 @@ class LambdaProvider:
         return (await self._api.get(path, InstanceResponse, CallScope(machine=machine))).data.as_machine()
 
     async def terminate(self, machine: MachineId) -> None:
-        """Looks first: Lambda refuses to end what has ended, in the words it has for wrong requests."""
+        """Describes first, because Lambda rejects the termination of an ended machine as a wrong request."""
         if (await self.describe(machine)).state in (MachineState.STOPPING, MachineState.GONE):
             return
         await self._operate("terminate", machine)
@@ -127,7 +127,7 @@ class LambdaProvider:
         await self._api.close()
 
     def _keep_pace(self) -> None:
-        """Asked before anything is sent: whoever waits for their turn must not use up the account's requests."""
+        """Raises before anything is sent if a launch is too early, so that waiting uses up no requests of the account."""
         now = self._clock.monotonic()
         if now < self._next_launch:
             wait = Duration.of(seconds=self._next_launch - now)
@@ -143,7 +143,7 @@ class LambdaProvider:
             )
         except Error as error:
             if not isinstance(error, Deadline):
-                # A refusal is an answer: nothing was made.
+                # An error response means that nothing was launched.
                 del self._lost[intent.id]
             raise
         del self._lost[intent.id]
@@ -151,8 +151,8 @@ class LambdaProvider:
             raise unknown_outcome(self.name, f"{len(made.data.instance_ids)} machines for one launch")
         return launched(intent, made.data.instance_ids[0])
 
-    def _may_be_under_way(self, intent: IntentId) -> bool:
-        """Whether somebody may have sent a launch that is not to be seen yet: this process, or the one before it."""
+    def _may_be_in_flight(self, intent: IntentId) -> bool:
+        """True if an earlier launch may still take effect: one of this process, or of the one before it."""
         sent = self._lost.get(intent)
         made = born(intent)
         if sent is None and (made is None or made.ns // _MS < self._started_ms):
@@ -165,7 +165,7 @@ class LambdaProvider:
         self._lost = {**recent, intent: now}
 
     async def _ssh_key(self, intent: Intent) -> str:
-        """Lambda wants exactly one. Where the pool names none and the account has one, there is nothing to choose."""
+        """Selects the one key that Lambda requires. The pool may omit it if the account has only one."""
         names = intent.ssh_keys or tuple(key.name for key in (await self._api.get("/ssh-keys", SshKeys)).data)
         if len(names) != 1:
             raise refused(self.name, f"a machine takes one of the account's SSH keys, not {len(names)}")

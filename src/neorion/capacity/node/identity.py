@@ -1,8 +1,8 @@
-"""One thing under three names: the cloud's instance, the Kubernetes node, the agent that speaks from it.
+"""Identity of a machine under three names: the cloud's instance, the Kubernetes node, and the agent on it.
 
-An agent says what it believes to be called. Depending on how it was started that is navarch's own node id, the name of
-the Kubernetes node, or the host's name. All of it is matched against what was bought; an agent that fits nothing, or
-two things, is not believed.
+An agent reports a name. Depending on how it was started, that is navarch's own node id, the name of
+the Kubernetes node, or the host's name. All names are compared with the bought machines; an agent that matches none, or
+two of them, is rejected.
 """
 
 import re
@@ -34,7 +34,7 @@ class ProviderId:
 
 @dataclass(frozen=True, slots=True)
 class IdentityClaim:
-    """What an agent says of itself. Only `name` is always there; `aliases` are what others call the machine of that name."""
+    """The names that an agent reports. Only `name` is always set; `aliases` are other names of the same machine."""
 
     name: str
     machine: str = ""
@@ -44,15 +44,15 @@ class IdentityClaim:
 
     @property
     def names(self) -> set[str]:
-        """Every name by which it may be known."""
+        """All names of the machine."""
         parsed = ProviderId.parse(self.provider_id)
-        told = [self.name, self.machine, self.host_name, parsed.machine if parsed else "", *self.aliases]
-        return {name for name in told if name}
+        names = [self.name, self.machine, self.host_name, parsed.machine if parsed else "", *self.aliases]
+        return {name for name in names if name}
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNode:
-    """A node by all the names it may be called."""
+    """A node with all its names."""
 
     node: str
     machine: str = ""
@@ -65,7 +65,7 @@ class KnownNode:
 
 
 def resolve(claim: IdentityClaim, known: Iterable[KnownNode]) -> str | None:
-    """The node that the claim is about. None where nothing fits, or where its parts fit different nodes."""
-    said = claim.names
-    fitting = {each.node for each in known if said.intersection(each.names)}
+    """The node of the claim. None if no node matches, or if the names match different nodes."""
+    claimed = claim.names
+    fitting = {each.node for each in known if claimed.intersection(each.names)}
     return fitting.pop() if len(fitting) == 1 else None

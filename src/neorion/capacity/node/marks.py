@@ -1,4 +1,4 @@
-"""Labels, taints and conditions on nodes. The systems agree on nothing else."""
+"""Labels, taints and conditions on nodes, which all systems share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,11 +6,11 @@ from typing import Final
 
 PREFIX: Final = "navarch.dev"
 
-# Labels. POOL also stands on workloads that want nodes of a pool.
+# Labels. POOL also occurs on workloads that require nodes of a pool.
 POOL: Final = f"{PREFIX}/pool"
 NODE_ID: Final = f"{PREFIX}/node-id"
 PROVIDER: Final = f"{PREFIX}/provider"
-# On a node: the person says that navarch must leave it alone.
+# On a node: a person excludes it from navarch's control.
 DO_NOT_DISRUPT: Final = f"{PREFIX}/hands-off"
 
 # Keys of taints.
@@ -27,12 +27,12 @@ MAINTENANCE_IN_PROGRESS: Final = "MaintenanceInProgress"
 DRAIN_IN_PROGRESS: Final = "DrainInProgress"
 DRAINED: Final = "Drained"
 
-# What Kubernetes takes as the value of a taint.
+# Kubernetes' limit for the value of a taint.
 _VALUE_MAX = 63
 
 
 class TaintEffect(StrEnum):
-    """What a taint does to Pods that do not tolerate it."""
+    """The effect of a taint on Pods that do not tolerate it."""
 
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
     NO_SCHEDULE = "NoSchedule"
@@ -41,7 +41,7 @@ class TaintEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """Keeps work away from a node; `value` is a word that says why."""
+    """Keeps workloads off a node; `value` is the reason in one word."""
 
     key: str
     effect: TaintEffect
@@ -49,14 +49,14 @@ class Taint:
 
     @classmethod
     def with_reason(cls, key: str, effect: TaintEffect, why: str) -> "Taint":
-        """The reason as a value that Kubernetes takes: letters, digits, dots, dashes."""
+        """A taint with the reason as a valid value: letters, digits, dots, dashes."""
         word = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in why)
         return cls(key, effect, word[:_VALUE_MAX].strip("._-"))
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What is true of a node, for people and for other controllers."""
+    """A condition of a node, for people and for other controllers."""
 
     type: str
     status: bool

@@ -1,8 +1,8 @@
-"""What machines cost: the clouds' published prices as of a day, and what an installation pays instead.
+"""Prices of machines: the clouds' published prices as of a day, and the prices of an account.
 
-Only a table: what a price is good for is decided by whoever buys, and prices that a cloud tells by itself come from its adapter.
+Only a table: decisions about prices belong to the buyer, and prices from a cloud's API come from its adapter.
 """
 
-from neorion.capacity.prices.price_book import PriceBook, listed_on
+from neorion.capacity.prices.price_table import PriceTable, listed_on
 
-__all__ = ["PriceBook", "listed_on"]
+__all__ = ["PriceTable", "listed_on"]

@@ -1,7 +1,7 @@
-"""The port to clouds: machines are asked for by an intent, listed by their owner, and given back.
+"""The port to clouds: machines are bought by an intent, listed by their owner, and terminated.
 
-The promises that every cloud's adapter keeps stand on `Provider`; `tests/contracts/test_provider.py` tests them. Adapters
-live in folders of their own beside this one, and none of them knows who buys.
+The contract of every adapter is in `Provider`; `tests/contracts/test_provider.py` tests them. Adapters
+are packages beside this one, and none depends on a buyer.
 """
 
 from neorion.capacity.provider.errors import (

@@ -7,7 +7,10 @@ from neorion.keel.base import Id, Instant
 
 
 class IntentId(Id):
-    """The decision to buy one machine. It is the client token, or the machine's name: whatever the cloud knows again."""
+    """The decision to buy one machine.
+
+    It is the client token or the name of the machine, by which the cloud recognises it.
+    """
 
     __slots__ = ()
     prefix = "buy"
@@ -29,18 +32,18 @@ class MachineState(StrEnum):
 
 
 class Capability(StrEnum):
-    """What a cloud can do besides selling machines. What it cannot is absent, never an error at run time."""
+    """Optional features of a cloud. A missing one is never an error at run time."""
 
     REBOOT = "reboot"
     SPOT = "spot"
     RESERVATION = "reservation"
-    # It tells prices and what is to be had now.
+    # Returns prices and stock.
     OFFERINGS = "offerings"
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """One machine to be bought, complete: the adapter chooses nothing.
+    """The complete description of one machine to buy: the adapter chooses nothing.
 
     `owner` is the installation that buys and `labels` come back with the machine, where the cloud has tags. `zone` may
     be "" where the cloud knows only regions. `startup` is the script of its first boot.
@@ -61,7 +64,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine as its cloud lists it. `host` is the physical machine below, where the cloud tells."""
+    """A machine as its cloud lists it. `host` is the physical machine, if the cloud reports it."""
 
     id: MachineId
     intent: IntentId
@@ -80,7 +83,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """What a cloud asks for an instance type, in dollars an hour, and whether it has any now; None where it does not tell."""
+    """The price of an instance type in dollars per hour, and its availability; None if the cloud does not report it."""
 
     instance_type: str
     region: str
@@ -91,9 +94,9 @@ class Offering:
 
 
 class Provider(Protocol):
-    """A cloud. Refusals are those of `refusals`; everything else an adapter raises is a defect.
+    """A cloud. It raises the errors of `errors`; any other exception is a defect of the adapter.
 
-    Machines of one owner are never shown to another, and a machine without an owner's tag is nobody's.
+    Lists contain only machines of the given owner, and machines without an owner's tag belong to no owner.
     """
 
     @property
@@ -103,29 +106,30 @@ class Provider(Protocol):
     def capabilities(self) -> frozenset[Capability]: ...
 
     async def provision(self, intent: Intent) -> Machine:
-        """Buys the machine of this intent, once: asked again, it returns the same machine.
+        """Buys the machine of this intent once: a repeated call returns the same machine.
 
-        Does not wait for the machine to boot. `unknown_outcome` where nobody can say whether it was bought; ask again with the
-        same intent. An intent whose machine is gone is answered with that machine, gone, for as long as the cloud remembers it.
+        Does not wait for the machine to boot. Raises `unknown_outcome` if the purchase may have succeeded; repeat it
+        with the same intent. If the machine of the intent is gone, it is returned as gone, while the cloud still has
+        its record.
         """
         ...
 
     async def list(self, owner: str) -> Sequence[Machine]:
-        """Every machine of this owner that is not gone, paged through to the end; a new one may be missing for a while."""
+        """Lists all machines of this owner that are not gone; a new one may be missing for a while."""
         ...
 
     async def describe(self, machine: MachineId) -> Machine:
-        """`no_machine` where the cloud knows none, or has forgotten it."""
+        """Raises `no_machine` if the cloud has no record of the machine."""
         ...
 
     async def terminate(self, machine: MachineId) -> None:
-        """Asks for its end. Repeat until `no_machine`, or until it is described as gone."""
+        """Requests the end of the machine. Repeat until `no_machine`, or until it is described as gone."""
         ...
 
     async def reboot(self, machine: MachineId) -> None:
-        """Only where REBOOT is among the capabilities."""
+        """Reboots a machine. Only with the capability REBOOT."""
         ...
 
     async def offerings(self, instance_types: Sequence[str]) -> Sequence[Offering]:
-        """Prices and stock; nothing where OFFERINGS is not among the capabilities."""
+        """Returns prices and stock; empty without the capability OFFERINGS."""
         ...

@@ -1,4 +1,4 @@
-"""What a check is: its plan, the rights it needs, and the coroutine that runs it."""
+"""A check: its plan, the rights it needs, and the coroutine that runs it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ COMMON_RIGHTS: Final = (
     "create namespaces",
     "delete namespaces",
     "list namespaces",
+    "watch namespaces",
     "list nodes",
     "watch serviceaccounts",
     "create pods",

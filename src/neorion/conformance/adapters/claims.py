@@ -75,7 +75,7 @@ async def allocated(workspace: Workspace, name: str, *, for_window: bool = False
 
 
 async def is_unschedulable(workspace: Workspace, pod: str) -> bool:
-    """Whether the scheduler has tried to place a pod and found no node: a pod that it never saw proves nothing."""
+    """Returns true once the scheduler has found no node for a pod. A pod that it never saw proves nothing."""
 
     def refused(pods: list[Json]) -> bool | None:
         return any(each["metadata"]["name"] == pod and is_refused(each) for each in pods) or None

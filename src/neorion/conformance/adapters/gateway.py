@@ -36,7 +36,7 @@ class GatewayClient:
             ) from error
 
     async def count(self, host: str, requests: int, headers: Mapping[str, str] = {}) -> dict[str, int]:
-        """How many answers each backend gave; those with another status count by it."""
+        """Counts the answers of each backend. Answers with another status count by that status."""
         counts: Counter[str] = Counter()
         for _ in range(requests):
             status, body = await self.ask(host, headers)
@@ -47,7 +47,7 @@ class GatewayClient:
         return dict(counts)
 
     async def stream(self, host: str) -> tuple[float, float]:
-        """When the first and the last part of a stream arrived."""
+        """The times at which the first and the last part of a stream arrived."""
         try:
             async with self._session.get(self._url("stream"), headers={"Host": host}) as answer:
                 times = [self._clock.monotonic() async for _ in answer.content.iter_any()]

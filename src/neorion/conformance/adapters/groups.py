@@ -1,4 +1,4 @@
-"""Which APIs a cluster serves."""
+"""The APIs that a cluster serves."""
 
 from neorion.conformance.adapters.kinds import Json
 from neorion.conformance.adapters.workspace import Workspace
@@ -7,7 +7,7 @@ from neorion.keel.kube import Kind
 
 
 async def served(workspace: Workspace, kind: Kind[Json]) -> bool:
-    """Whether the cluster serves the kind in this very version."""
+    """Returns true if the cluster serves the kind in this very version."""
     return kind.plural in await resources_of(workspace, kind.api_version)
 
 

@@ -63,7 +63,7 @@ def write_product(path: Path, product: Product) -> None:
 
 
 def lint_context(path: Path) -> LintContext:
-    """What lies beside a product's file, and the tests in its artefacts."""
+    """The files beside a product's file, and the tests in its artefacts."""
     folder = path.parent
     files = [
         each for _, each in zip(range(_FILES_MAX), sorted(folder.rglob("*")), strict=False) if each.is_file()

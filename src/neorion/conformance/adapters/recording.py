@@ -8,7 +8,7 @@ import msgspec
 
 from neorion.conformance.decide.evidence import digest_of
 from neorion.conformance.ports import Recorder
-from neorion.keel.base import Duration, Error, Terminal
+from neorion.keel.base import Duration, Error, Retry, Terminal
 from neorion.keel.kube import (
     ALL,
     Bookmark,
@@ -27,20 +27,24 @@ Json = dict[str, Any]
 
 # Of an answer that is read as text. Larger ones are cut, so that a hostile answer cannot fill the memory.
 ANSWER_BYTES_MAX: Final = 8 * 1024 * 1024
+# The API server itself was away, or what lies between. Other refusals come from what it serves.
+_AWAY: Final = frozenset({"kube.unreachable", "kube.lost", "kube.slow"})
 # Of a list, so many objects are kept whole; of the others the names.
 _KEPT_MAX: Final = 20
 _NOW: Final = Duration(0)
 
 
 class RecordingApi:
-    """What checks may ask of a cluster. Objects are plain JSON, because checks drive kinds of many makers."""
+    """The requests that checks may send to a cluster. Objects are plain JSON, because checks drive kinds of many makers."""
 
     def __init__(self, client: Client, recorder: Recorder) -> None:
         self._client = client
         self._recorder = recorder
+        # What shows that the API server could not be observed for a while, in order.
+        self.disturbances: list[str] = []
 
     async def read(self, path: str) -> Json:
-        """What a path of the server holds that is no object, as JSON."""
+        """The JSON at a path of the server that is not an object."""
         answer = await self._recorded("read", path, None, lambda: self._client.read(path))
         try:
             return msgspec.json.decode(answer, type=Json)
@@ -79,7 +83,7 @@ class RecordingApi:
         )
 
     async def try_create(self, kind: Kind[Any], manifest: Mapping[str, object]) -> Json:
-        """As `create`, and nothing comes of it."""
+        """Asks the server to check a creation without carrying it out."""
         key = kind.key(manifest)
         rehearsing = self._client.rehearsing()
         return await self._recorded(
@@ -126,8 +130,8 @@ class RecordingApi:
     async def watch(
         self, kind: Kind[Any], namespace: str, select: Selector
     ) -> AsyncGenerator[AsyncIterator[tuple[str, Json]]]:
-        """Events as (type, object); "SYNCED" once everything that was there has been given."""
-        async with self._client.watch(kind.raw, namespace, select) as events:
+        """The events as (type, object); "SYNCED" once everything that was there has been given."""
+        async with self._noticing(), self._client.watch(kind.raw, namespace, select) as events:
 
             async def recorded() -> AsyncIterator[tuple[str, Json]]:
                 async for event in events:
@@ -145,6 +149,19 @@ class RecordingApi:
 
             yield recorded()
 
+    @asynccontextmanager
+    async def _noticing(self) -> AsyncGenerator[None]:
+        """Remembers a watch that does not begin or that breaks, whichever way the server failed."""
+        try:
+            yield
+        except Retry as error:
+            self._disturbed(error)
+            raise
+
+    def _disturbed(self, error: Error) -> None:
+        self.disturbances.append(error.sentence)
+        self._recorder.record("disturbance", {"code": error.code, "message": error.sentence})
+
     def note(self, kind: str, fields: Mapping[str, object]) -> None:
         self._recorder.record(kind, fields)
 
@@ -161,6 +178,8 @@ class RecordingApi:
                 "request",
                 {**about, "status": error.http_status, "code": error.code, "message": error.sentence},
             )
+            if error.code in _AWAY:
+                self._disturbed(error)
             raise
         self._recorder.record("request", {**about, "status": 200, "answer": _shown(answer)})
         return answer

@@ -1,4 +1,4 @@
-"""Which of the rights that a run needs are missing."""
+"""The rights that a run needs and does not have."""
 
 from collections.abc import Iterable
 
@@ -14,8 +14,11 @@ _REVIEW = kind(
 
 
 async def missing_rights(api: RecordingApi, rights: Iterable[str]) -> list[str]:
-    """Those of the rights that the kubeconfig's user does not have, in order."""
-    wanted = list(dict.fromkeys(rights))
+    """Those of the rights that the kubeconfig's user does not have, in order.
+
+    Rights to resources that the cluster does not serve are not needed: checks skip what is not installed.
+    """
+    wanted = await _of_served_resources(api, list(dict.fromkeys(rights)))
     missing: set[str] = set()
 
     async def review(right: str) -> None:
@@ -27,10 +30,31 @@ async def missing_rights(api: RecordingApi, rights: Iterable[str]) -> list[str]:
         if not answer.get("status", {}).get("allowed"):
             missing.add(right)
 
-    async with anyio.create_task_group() as tasks:
-        for right in wanted:
-            tasks.start_soon(review, right)
+    try:
+        async with anyio.create_task_group() as tasks:
+            for right in wanted:
+                tasks.start_soon(review, right)
+    except BaseExceptionGroup as group:
+        raise next(iter(group.exceptions)) from None
     return [right for right in wanted if right in missing]
+
+
+async def _of_served_resources(api: RecordingApi, rights: list[str]) -> list[str]:
+    groups = {group for right in rights if (group := _resource(right)[1])}
+    listed = (await api.read("/apis")).get("groups", ())
+    versions = {each["name"]: [one["groupVersion"] for one in each["versions"]] for each in listed}
+    served: set[tuple[str, str]] = set()
+    for group in sorted(groups & versions.keys()):
+        for version in versions[group]:
+            found = (await api.read(f"/apis/{version}")).get("resources", ())
+            served |= {(each["name"].partition("/")[0], group) for each in found}
+    return [right for right in rights if not _resource(right)[1] or _resource(right) in served]
+
+
+def _resource(right: str) -> tuple[str, str]:
+    """The plural and the group of the resource that a right is about."""
+    plural, _, group = right.partition(" ")[2].partition(".")
+    return plural.partition("/")[0], group
 
 
 async def require_rights(api: RecordingApi, rights: Iterable[str]) -> None:
@@ -39,5 +63,5 @@ async def require_rights(api: RecordingApi, rights: Iterable[str]) -> None:
         raise Denied(
             "conformance.rights",
             f"The kubeconfig's user lacks {len(missing)} rights: {', '.join(missing)}.",
-            hint="Grant them (neorion conformance run --plan lists all), or leave out checks with --only.",
+            hint="Grant them, or leave out checks with --only: neorion conformance run --plan -o wide lists the rights.",
         )

@@ -17,6 +17,7 @@ from neorion.keel.clock import Clock
 EVIDENCE: Final = "evidence.jsonl"
 RUN: Final = "run.json"
 SEAL: Final = "SEAL"
+SIGNATURE: Final = "SEAL.sig"
 # Of one run. A hostile cluster must not fill the disk; what comes later is counted and left out.
 EVIDENCE_BYTES_MAX: Final = 256 * 1024 * 1024
 # These follow from what was observed; the others are decided by the engine.
@@ -148,7 +149,7 @@ def _artefact_problems(run: Run, folder: Path) -> Iterator[Finding]:
                 "The artefact does not follow from the results.",
                 "Verify with the version that made the run.",
             )
-    known = {EVIDENCE, RUN, SEAL, *texts}
+    known = {EVIDENCE, RUN, SEAL, SIGNATURE, *texts}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and (name := str(path.relative_to(folder))) not in known:
             yield Finding(

@@ -1,25 +1,23 @@
 """The part of a cluster that one check may use: a namespace of its own, and everything in it labelled with the run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import anyio
 
-from neorion.conformance.adapters.kinds import CLUSTER_WIDE, JOB, NAMESPACE, POD, RESOURCE_CLAIM, Json
+from neorion.conformance.adapters.kinds import NAMESPACE, Json
 from neorion.conformance.adapters.recording import RecordingApi
+from neorion.conformance.adapters.removal import RUN_LABEL, empty_namespace, remove, still_there
 from neorion.conformance.model import AcceleratorProfile, Assertion, Control
-from neorion.keel.base import Duration, Error, NotFound, Retry
+from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
-from neorion.keel.kube import ALL, Kind, ResourceExpired, Selector, UnknownKind
+from neorion.keel.kube import ALL, Kind, ResourceExpired, Selector
 
 T = TypeVar("T")
 
-# On everything that a run creates; its value is the id of the run.
-RUN_LABEL: Final = "conformance.neorion.dev/run"
 WINDOW: Final = Duration.of(seconds=10)
 PATIENCE: Final = Duration.of(seconds=60)
-_GONE_MOST: Final = Duration.of(seconds=30)
 _LOOK_EVERY: Final = Duration.of(ms=200)
 # A Service account and the cluster's root certificate arrive in a new namespace a moment after it.
 _READY_MOST: Final = Duration.of(seconds=20)
@@ -27,12 +25,14 @@ _READY_MOST: Final = Duration.of(seconds=20)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a person may choose about a run. `hardware` states that real kubelets have real accelerators."""
+    """The options of a run. `hardware` states that real kubelets have real accelerators."""
 
     profile: AcceleratorProfile
     image: str = "docker.io/library/busybox:1.36"
     hardware: bool = False
     gateway_class: str = ""
+    # Of those that the cluster has; empty for the first known one.
+    gang_scheduler: str = ""
     prometheus: str = ""
     # Of the window in which nothing may happen.
     window: Duration = WINDOW
@@ -70,7 +70,7 @@ class Workspace:
         # Before it is there: an interruption right after must not leave it.
         self._is_open = True
         meta = {"name": self.namespace, "labels": self.labels}
-        await self.api.create(NAMESPACE, {"metadata": meta})
+        await self._create_whole(NAMESPACE, {"metadata": meta})
         account = Kind(dict[str, Any], "ServiceAccount", "serviceaccounts", whole=True)
         await self.until(account, lambda found: found or None, _READY_MOST)
 
@@ -80,9 +80,17 @@ class Workspace:
         """An object of this check, labelled, in its namespace if it lives in one."""
         manifest = self.manifest(kind, name, body, labels)
         await self.open()
-        if not kind.namespaced:
-            self._made.append((kind, name))
-        return await self.api.create(kind, manifest)
+        if kind.namespaced:
+            return await self.api.create(kind, manifest)
+        self._made.append((kind, name))
+        return await self._create_whole(kind, manifest)
+
+    async def _create_whole(self, kind: Kind[Json], manifest: Mapping[str, object]) -> Json:
+        """Interrupted, it waits for the answer: a request on its way could otherwise arrive after the clean-up."""
+        created: list[Json] = []
+        with anyio.CancelScope(shield=True):
+            created.append(await self.api.create(kind, manifest))
+        return created[0]
 
     def manifest(
         self, kind: Kind[Json], name: str, body: Mapping[str, object], labels: Mapping[str, str] = {}
@@ -130,7 +138,7 @@ class Workspace:
     async def _watched(
         self, kind: Kind[Json], look: Callable[[list[Json]], T | None], select: Selector
     ) -> T | None:
-        """One watch, to its end or to what is looked for."""
+        """One watch, to its end or to the object that `look` finds."""
         there: dict[str, Json] = {}
         synced = False
         namespace = self.namespace if kind.namespaced else ""
@@ -145,9 +153,21 @@ class Workspace:
                         there[thing["metadata"]["uid"]] = thing
                     if synced and (found := look(list(there.values()))) is not None:
                         return found
-        except (ResourceExpired, Retry):
-            await self.clock.sleep(_LOOK_EVERY)
+        except ResourceExpired:
+            pass
+        # Also after an orderly end: a server that ends every watch at once must not be asked without pause.
+        await self.clock.sleep(_LOOK_EVERY)
         return None
+
+    async def watch_over(self) -> None:
+        """Keeps a watch open until it is cancelled.
+
+        The watch breaks when the API server goes away, also when no request of the check is on its way. A check that
+        was not observed all the time ends there: nothing would follow from it.
+        """
+        select = Selector(fields=f"metadata.name={self.namespace}")
+        while True:
+            await self._watched(NAMESPACE, lambda _: None, select)
 
     async def close(self) -> list[str]:
         """Removes what the check made, one after the other, and returns what would not go.
@@ -156,86 +176,8 @@ class Workspace:
         """
         if not self._is_open:
             return []
-        left = [problem for kind in (JOB, POD, RESOURCE_CLAIM) for problem in await self._empty(kind)]
+        left = await empty_namespace(self.api, self.clock, self.namespace)
         for kind, name in (*reversed(self._made), (NAMESPACE, self.namespace)):
-            left += await remove(self.api, kind, name)
+            left += await remove(self.api, self.clock, kind, name)
             left += await still_there(self.api, self.clock, [(kind, name)])
         return left
-
-    async def _empty(self, kind: Kind[Json]) -> list[str]:
-        """Pods before claims before the namespace: a reserved claim has a finalizer that waits for its pods."""
-        left: list[str] = []
-        try:
-            items = await self.api.list(kind, self.namespace)
-        except NotFound:
-            return []
-        except Error as error:
-            return [f"{kind.name}s in {self.namespace}: {error.sentence}"]
-        for item in items:
-            left += await remove(self.api, kind, item["metadata"]["name"], self.namespace)
-        return left
-
-
-async def remove(api: RecordingApi, kind: Kind[Json], name: str, namespace: str = "") -> list[str]:
-    try:
-        await api.delete(kind, name, namespace, at_once=kind is POD)
-    except NotFound:
-        return []
-    except Error as error:
-        return [f"{kind.name} {name}: {error.sentence}"]
-    return []
-
-
-async def still_there(api: RecordingApi, clock: Clock, things: Sequence[tuple[Kind[Json], str]]) -> list[str]:
-    """Waits until the objects are gone. Names those that stay."""
-    left = list(things)
-    with anyio.move_on_after(_GONE_MOST.seconds):
-        while left:
-            left = [each for each in left if await _exists(api, *each)]
-            if left:
-                await clock.sleep(_LOOK_EVERY)
-    return [f"{kind.name} {name} is still there." for kind, name in left]
-
-
-async def _exists(api: RecordingApi, kind: Kind[Json], name: str) -> bool:
-    try:
-        await api.get(kind, name)
-    except NotFound:
-        return False
-    except Error:
-        return True
-    return True
-
-
-async def clean_up(api: RecordingApi, clock: Clock, run: str = "") -> tuple[list[str], list[str]]:
-    """Removes everything that runs have left, or that one run has. Returns what was removed and what stays."""
-    select = Selector(labels=f"{RUN_LABEL}={run}" if run else RUN_LABEL)
-    found: list[tuple[Kind[Json], str]] = []
-    problems: list[str] = []
-    for kind in (*CLUSTER_WIDE, NAMESPACE):
-        try:
-            items = await api.list(kind, select=select)
-        except UnknownKind:
-            continue
-        except NotFound:
-            continue
-        for item in items:
-            name = item["metadata"]["name"]
-            if kind is NAMESPACE:
-                problems += await _empty_namespace(api, name)
-            problems += await remove(api, kind, name)
-            found.append((kind, name))
-    stays = [*problems, *(await still_there(api, clock, found))]
-    return [f"{kind.name} {name}" for kind, name in found], stays
-
-
-async def _empty_namespace(api: RecordingApi, namespace: str) -> list[str]:
-    problems: list[str] = []
-    for kind in (JOB, POD, RESOURCE_CLAIM):
-        try:
-            items = await api.list(kind, namespace)
-        except NotFound:
-            continue
-        for item in items:
-            problems += await remove(api, kind, item["metadata"]["name"], namespace)
-    return problems

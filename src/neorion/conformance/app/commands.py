@@ -28,6 +28,14 @@ _once = partial(click.option, allow_from_autoenv=False)
     "--image", default="", show_default=False, metavar="IMAGE", help="Image of test pods; needs a shell."
 )
 @_once("--gateway-class", default="", metavar="NAME", help="GatewayClass to check, if there are several.")
+@_once(
+    "--gang-scheduler",
+    default="",
+    type=click.Choice(["", "kueue", "jobset", "coscheduling", "native"]),
+    show_choices=False,
+    metavar="NAME",
+    help="Gang scheduler to check: kueue, jobset, coscheduling or native; by default the first that is installed.",
+)
 @_once("--prometheus", default="", metavar="URL", help="Address of the monitoring system.")
 @_once("--hardware", is_flag=True, help="State that nodes with a real kubelet have real accelerators.")
 @_once(
@@ -35,6 +43,13 @@ _once = partial(click.option, allow_from_autoenv=False)
 )
 @_once("--patience", default="60s", metavar="TIME", help="How long to wait for what has to happen.")
 @click.option("--folder", type=click.Path(path_type=Path), default=RUNS, help="Where runs are kept.")
+@_once(
+    "--sign",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="KEY",
+    help="Sign the run with this private key of OpenSSH.",
+)
 @_once("--plan", is_flag=True, help="Show what would be created and needed, and do nothing.")
 @_context_option
 @_kubeconfig_option

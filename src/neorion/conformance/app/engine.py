@@ -1,4 +1,4 @@
-"""Runs checks one after the other, records what they conclude, and cleans up whatever happens."""
+"""Runs checks one after the other, records what they conclude, and always cleans up."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ from neorion.conformance.adapters.rights import require_rights
 from neorion.conformance.adapters.run_folder import RunFolder
 from neorion.conformance.adapters.workspace import Options, Workspace
 from neorion.conformance.decide.explain import method_of
-from neorion.conformance.decide.verdict import conclude
+from neorion.conformance.decide.verdict import conclude, disturbed
 from neorion.conformance.model import CheckResult, Outcome, Requirement, Run, Verdict, requirements
 from neorion.keel.base import Duration, Error, Instant
 from neorion.keel.clock import Clock
+from neorion.keel.run import only_error
 
 # A check that hangs is ended: its own waits are all shorter.
 CHECK_MOST = Duration.of(minutes=30)
@@ -26,7 +27,7 @@ Told = Callable[[CheckResult], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asked for: a version, and some of its requirements or all."""
+    """A version, and the requirements of it to check: some or all."""
 
     id: str
     version: str
@@ -77,7 +78,7 @@ class Engine:
         return self._seal(request, kubernetes, started, results, interrupted=False)
 
     def rights(self, wanted: Iterable[Requirement], request: Request) -> list[str]:
-        """Everything that the chosen checks need."""
+        """The rights of the chosen checks."""
         found = [
             self._checks[each.id] for each in wanted if request.chosen(each.id) and each.id in self._checks
         ]
@@ -115,14 +116,16 @@ class Engine:
         self._folder.record("check", {"requirement": requirement.id, "namespace": workspace.namespace})
         outcome, error = Outcome(), ""
         left: list[str] = []
+        before = len(self._api.disturbances)
         try:
             with anyio.fail_after(CHECK_MOST.seconds):
-                outcome = await check.run(workspace)
+                outcome = await _watched_over(check, workspace)
+            outcome = msgspec.structs.replace(outcome, disturbed=disturbed(self._api.disturbances[before:]))
         except TimeoutError:
             error = f"The check did not end within {CHECK_MOST}."
         except Error as problem:
             error = f"{problem.sentence} ({problem.code})"
-        except (LookupError, TypeError, ValueError) as problem:
+        except (AttributeError, LookupError, TypeError, ValueError) as problem:
             # An answer of a form that the check does not expect, from a broken or hostile server.
             error = (
                 f"The cluster's answer has an unexpected form: {type(problem).__name__}: {str(problem)[:200]}"
@@ -151,6 +154,19 @@ class Engine:
         return CheckResult(
             requirement.id, requirement.level, verdict, reason, outcome, round(seconds, 3), tuple(left)
         )
+
+
+async def _watched_over(check: Check, workspace: Workspace) -> Outcome:
+    """The outcome of a check, with a watch beside it that notices when the API server is away."""
+    outcome = Outcome()
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(workspace.watch_over)
+            outcome = await check.run(workspace)
+            tasks.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        raise only_error(group) from None
+    return outcome
 
 
 def _skipped(requirement: Requirement, reason: str) -> CheckResult:

@@ -11,8 +11,10 @@ from msgspec import Struct
 from neorion.conformance.adapters.check import COMMON_RIGHTS
 from neorion.conformance.adapters.checks import CHECKS
 from neorion.conformance.adapters.recording import RecordingApi
+from neorion.conformance.adapters.removal import clean_up
 from neorion.conformance.adapters.run_folder import RunFolder
-from neorion.conformance.adapters.workspace import Options, clean_up
+from neorion.conformance.adapters.signing import require_signing_key, sign_run
+from neorion.conformance.adapters.workspace import Options
 from neorion.conformance.app.engine import Engine, Request
 from neorion.conformance.cli.tables import RESULTS
 from neorion.conformance.model import (
@@ -44,13 +46,14 @@ class RunId(Id):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the options of `run` say."""
+    """The options of `run`, checked."""
 
     version: str
     only: frozenset[str]
     options: Options
     folder: Path
     plan: bool
+    sign: Path | None
 
     @classmethod
     def of(cls, choice: Mapping[str, object]) -> "Choice":
@@ -66,15 +69,19 @@ class Choice:
             **image,
             hardware=bool(choice["hardware"]),
             gateway_class=str(choice["gateway_class"]),
+            gang_scheduler=str(choice["gang_scheduler"]),
             prometheus=str(choice["prometheus"]),
             window=_duration("--window", str(choice["window"])),
             patience=_duration("--patience", str(choice["patience"])),
         )
-        return cls(version, only, options, Path(str(choice["folder"])), bool(choice["plan"]))
+        sign = Path(str(choice["sign"])) if choice["sign"] else None
+        if sign is not None:
+            require_signing_key(sign)
+        return cls(version, only, options, Path(str(choice["folder"])), bool(choice["plan"]), sign)
 
 
 class Planned(Struct, frozen=True):
-    """What the run would do about one requirement."""
+    """The plan of a run for one requirement."""
 
     requirement: str
     level: str
@@ -126,6 +133,8 @@ def check_cluster(out: Output, choice: Choice, context: str, kubeconfig: Path | 
             return await engine.run(request, tell, lambda name: told.advance(0, name))
 
     run = _with_cluster(out, context, kubeconfig, check)
+    if choice.sign is not None:
+        sign_run(folder.folder, choice.sign)
     out.show(run.results, RESULTS)
     for result in run.results:
         for each in result.left_behind:

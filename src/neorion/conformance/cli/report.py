@@ -19,7 +19,7 @@ from neorion.keel.cli import Command, SuggestingChoice
     "--file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to write it, instead of printing it.",
+    help="Write it to this file instead of printing it.",
 )
 def report_command() -> None:
     """Write the report of a product or a run.

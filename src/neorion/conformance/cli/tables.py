@@ -1,4 +1,4 @@
-"""How results and requirements are shown."""
+"""The tables of results and requirements."""
 
 from typing import Final
 

@@ -18,7 +18,7 @@ NULL: Final = "1:3"
 
 
 class Sight(Struct, frozen=True):
-    """What one container saw: its device files, the ids its runtime named, and device numbers that it could open."""
+    """The sight of one container: its device files, the ids its runtime named, and device numbers that it could open."""
 
     devices: dict[str, str]
     ids: tuple[str, ...]

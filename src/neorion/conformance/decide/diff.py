@@ -1,4 +1,4 @@
-"""What has changed between two runs."""
+"""The differences between two runs."""
 
 from collections.abc import Iterator
 

@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 
 
 class Advertised(Struct, frozen=True):
-    """What a node says about its driver. `versions` holds one for each device, or one for the node."""
+    """The driver that a node advertises. `versions` holds one for each device, or one for the node."""
 
     versions: tuple[str, ...]
     source: str

@@ -18,14 +18,14 @@ class Link(NamedTuple):
 
 
 class ChainProblem(NamedTuple):
-    """Where a chain is broken, and how."""
+    """A place at which a chain is broken, and the reason."""
 
     line: int
     sentence: str
 
 
 class Chain(NamedTuple):
-    """What a verified file of evidence holds."""
+    """The contents of a verified file of evidence."""
 
     head: str
     entries: list[dict[str, object]]

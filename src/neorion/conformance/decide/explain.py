@@ -1,4 +1,4 @@
-"""What a requirement asks, how it is checked, and what the evidence can and cannot show."""
+"""The explanation of a requirement: its check, and what the evidence can and cannot show."""
 
 import tomllib
 from importlib import resources
@@ -12,7 +12,7 @@ from neorion.conformance.model.requirement import levels_of, title_of
 
 
 class Method(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a requirement is checked. `best` is the strongest environment in which the check can run without hardware."""
+    """The check of a requirement. `best` is the strongest environment in which the check can run without hardware."""
 
     checks: str
     control: str
@@ -22,7 +22,7 @@ class Method(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Explanation(Struct, frozen=True):
-    """Everything there is to say about a requirement."""
+    """The whole explanation of a requirement."""
 
     id: str
     title: str

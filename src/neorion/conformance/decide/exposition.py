@@ -21,7 +21,7 @@ class Series(Struct, frozen=True):
 
 
 class Exposition(Struct, frozen=True):
-    """What an endpoint serves. `problem` says why it cannot be read; then there are no series."""
+    """The metrics of an endpoint. `problem` says why it cannot be read; then there are no series."""
 
     series: tuple[Series, ...] = ()
     problem: str = ""

@@ -9,7 +9,7 @@ Json = Mapping[str, Any]
 
 
 def bound(pods: Iterable[Json]) -> int:
-    """How many of the pods have a node."""
+    """Counts the pods that have a node."""
     return sum(bool(pod["spec"].get("nodeName")) for pod in pods)
 
 

@@ -1,4 +1,4 @@
-"""What the linter knows beside the file, and the words that its findings share."""
+"""The facts beside the file that the linter knows, and the words that its findings share."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What nodes offer, who uses it, and what kind of node they are."""
+"""The accelerators that nodes offer, those in use, and the kind of each node."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -39,14 +39,14 @@ def supplies(
 
 
 def requested(pod: Json, resource: str) -> int:
-    """How many of a resource the containers of a pod ask for. Accelerators are whole numbers."""
+    """Counts a resource in the requests of a pod's containers. Accelerators are whole numbers."""
     containers: list[Json] = pod["spec"].get("containers", [])
     limits = (each.get("resources", {}).get("limits", {}).get(resource, "0") for each in containers)
     return sum(_whole(limit) for limit in limits)
 
 
 def environment_of(node: Json, *, hardware: bool) -> Environment:
-    """Simulated nodes say so themselves. Whether a device is real, only a person can state."""
+    """The class of a node: simulated nodes have a mark, and `hardware` states that devices are real."""
     annotations: Mapping[str, str] = node["metadata"].get("annotations", {})
     if any(mark in annotations for mark in _SIMULATED):
         return Environment.SIMULATED
@@ -65,7 +65,7 @@ def is_ready(node: Json) -> bool:
 
 
 def is_refused(pod: Json) -> bool:
-    """Whether the scheduler has looked for a node for the pod and found none."""
+    """Returns true if the scheduler found no node for the pod."""
     conditions: list[Json] = pod.get("status", {}).get("conditions", [])
     return any(
         each["type"] == "PodScheduled" and each["status"] == "False" and each.get("reason") == "Unschedulable"

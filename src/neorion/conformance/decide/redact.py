@@ -1,4 +1,4 @@
-"""What may be kept of a cluster's answers: no secrets, no more than a certain size, no control characters."""
+"""Redaction of a cluster's answers: no secrets, no more than a certain size, no control characters."""
 
 import re
 from collections.abc import Mapping

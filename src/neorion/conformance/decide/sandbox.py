@@ -16,7 +16,7 @@ _FACT: Final = re.compile(r"^(version|boot|interfaces) (.*)$", re.MULTILINE)
 
 
 class Kernel(Struct, frozen=True):
-    """What one container sees of its kernel. A fact that it cannot read is empty."""
+    """The facts about its kernel that one container sees. A fact that it cannot read is empty."""
 
     version: str = ""
     boot: str = ""

@@ -13,7 +13,7 @@ ALPHA: Final = 1e-4
 
 
 def chance(hits: int, total: int, share: float) -> float:
-    """How likely a count at least as unlikely as this one is: the exact two-sided binomial test."""
+    """The probability of a count at least as unlikely as this one, by the exact two-sided binomial test."""
     odds = [_odds(count, total, share) for count in range(total + 1)]
     return min(1.0, sum(each for each in odds if each <= odds[hits] * (1 + 1e-9)))
 
@@ -75,7 +75,7 @@ def addresses(gateway: Json) -> list[str]:
 
 
 def resolved(name: str, route: Json | None, *, expected: bool) -> Assertion:
-    """Whether the references of a route are resolved, as its gateway says of the newest generation."""
+    """The status of a route's references, as its gateway reports it for the newest generation."""
     found = references(route)
     held = found == ("True" if expected else "False")
     return Assertion(name, held, f"ResolvedRefs is {found or 'not stated'}.")

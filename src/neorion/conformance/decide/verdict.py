@@ -1,5 +1,6 @@
 """From observations to a verdict, and from a verdict to a claim."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from neorion.conformance.model import Assertion, CheckResult, Control, Environment, Outcome, Status, Verdict
@@ -16,7 +17,7 @@ class Conclusion(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What PRODUCT.yaml may say about a requirement."""
+    """The entry that PRODUCT.yaml may have for a requirement."""
 
     status: Status
     notes: str
@@ -34,6 +35,7 @@ def control_of(name: str, assertion: Assertion, *, arose: bool = True) -> Contro
 def conclude(outcome: Outcome) -> Conclusion:
     """The verdict of a check that ran to its end."""
     reasons = (
+        (Verdict.ERROR, outcome.disturbed),
         (Verdict.SKIP, outcome.missing),
         (Verdict.NOT_APPLICABLE, outcome.absent),
         (Verdict.UNKNOWN, outcome.unknown),
@@ -43,6 +45,19 @@ def conclude(outcome: Outcome) -> Conclusion:
     )
     passed = f"{len(outcome.assertions)} assertions held and {len(outcome.controls)} controls tripped."
     return next((Conclusion(*each) for each in reasons if each[1]), Conclusion(Verdict.PASS, passed))
+
+
+def disturbed(disturbances: Sequence[str]) -> str:
+    """The reason to conclude nothing from a check during which the API server was away; empty if it never was.
+
+    A disturbance can hide what happened, and it can keep a controller from acting in time.
+    """
+    if not disturbances:
+        return ""
+    times = "once" if len(disturbances) == 1 else f"{len(disturbances)} times"
+    return (
+        f"The API server could not be observed, {times}; nothing follows. Repeat the check: {disturbances[0]}"
+    )
 
 
 def _failure(outcome: Outcome) -> str:
@@ -60,7 +75,7 @@ def _doubt(outcome: Outcome) -> str:
 
 
 def claim_of(result: CheckResult, *, allow_simulated: bool) -> Claim:
-    """What a result allows to be claimed. Only a PASS with tripped controls may become "Implemented"."""
+    """The claim that a result allows. Only a PASS with tripped controls may become "Implemented"."""
     outcome = result.outcome
     match result.verdict:
         case Verdict.PASS if conclude(outcome).verdict is Verdict.PASS:

@@ -12,7 +12,7 @@ PLACEHOLDER: Final = re.compile(r"^\[.*\]$")
 
 
 class Metadata(Struct, frozen=True, rename="camel"):
-    """Who makes the product, and of which version it is."""
+    """The maker of the product and its version."""
 
     kubernetes_version: str = ""
     platform_name: str = ""
@@ -28,7 +28,7 @@ class Metadata(Struct, frozen=True, rename="camel"):
 
 
 class Entry(Struct, frozen=True):
-    """What the product says about one requirement."""
+    """The product's entry for one requirement."""
 
     id: str
     description: str = ""

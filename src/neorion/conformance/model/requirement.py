@@ -14,7 +14,7 @@ _CAPITALS: Final = frozenset({"DRA", "API", "GPU", "AI", "URL", "CRD"})
 
 
 class Level(StrEnum):
-    """How binding a requirement is."""
+    """The level of obligation of a requirement."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"

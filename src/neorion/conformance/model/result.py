@@ -1,4 +1,4 @@
-"""What a check observed, and what a run concluded from it."""
+"""The observations of a check, and the conclusions of a run."""
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ class Control(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What one check brings back. Exactly one of the reasons below is set where the check could not conclude.
+    """The observations of one check. Exactly one of the reasons below is set where it could not conclude.
 
     `missing` names a part that is not installed, `absent` the proof that the condition of the requirement does not hold,
     `unknown` why the kind of device cannot be told.
@@ -34,6 +34,8 @@ class Outcome(Struct, frozen=True):
     missing: str = ""
     absent: str = ""
     unknown: str = ""
+    # What kept the API server from being observed all the time: neither a pass nor a failure follows.
+    disturbed: str = ""
     # What this evidence does not show, for example because no hardware was used.
     limits: tuple[str, ...] = ()
     # The implementation that was tested, as in "kueue".
@@ -41,7 +43,7 @@ class Outcome(Struct, frozen=True):
 
 
 class CheckPlan(Struct, frozen=True):
-    """What a check would do, told before it does it."""
+    """The plan of a check, shown before it runs."""
 
     creates: tuple[str, ...]
     needs: tuple[str, ...]

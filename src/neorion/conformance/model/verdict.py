@@ -1,4 +1,4 @@
-"""What a check can conclude, what a product can claim, and where the evidence comes from."""
+"""The conclusions of a check, the claims of a product, and the sources of evidence."""
 
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ class Verdict(StrEnum):
 
 
 class Environment(StrEnum):
-    """Where an observation was made. Only hardware proves device isolation, drivers and device metrics."""
+    """The source of an observation. Only hardware proves device isolation, drivers and device metrics."""
 
     HARDWARE = "hardware"
     EMULATED = "real-kubelet+emulated device"
@@ -29,7 +29,7 @@ class Environment(StrEnum):
 
 
 class Status(StrEnum):
-    """What PRODUCT.yaml says about a requirement."""
+    """The status of a requirement in PRODUCT.yaml."""
 
     IMPLEMENTED = "Implemented"
     PARTIAL = "Partially Implemented"

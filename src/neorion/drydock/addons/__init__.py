@@ -1,4 +1,4 @@
-"""What a cluster can have beside its own parts: metrics adapters, autoscalers, gateways. Each is a process of this machine.
+"""Parts that a cluster can have beside its own: metrics adapters, autoscalers, gateways. Each is a process of this machine.
 
 Each add-on has one module with `NAME`, `PROGRAMS` and `start`. None is started unless a person asks for it.
 """

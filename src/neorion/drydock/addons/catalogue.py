@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from neorion.drydock.addons import custom_metrics, gvisor, karpenter, prometheus, traefik
+from neorion.drydock.addons import (
+    coscheduling,
+    custom_metrics,
+    gvisor,
+    jobset,
+    karpenter,
+    pod_groups,
+    prometheus,
+    traefik,
+)
 from neorion.drydock.binaries import Tell, build_missing
 from neorion.drydock.cluster import Cluster
 
@@ -23,8 +32,12 @@ class Addon:
 ADDONS: Final = {
     addon.name: addon
     for addon in (
+        # First: it restarts the control plane.
+        Addon("pod-groups", pod_groups.start),
+        Addon("coscheduling", coscheduling.start, coscheduling.PROGRAMS),
         Addon("custom-metrics", custom_metrics.start, networked=True),
         Addon("gvisor", gvisor.start, gvisor.PROGRAMS, networked=True),
+        Addon("jobset", jobset.start, jobset.PROGRAMS),
         Addon("karpenter", karpenter.start, karpenter.PROGRAMS),
         Addon("prometheus", prometheus.start, prometheus.PROGRAMS, networked=True),
         Addon("traefik", traefik.start, traefik.PROGRAMS, networked=True),

@@ -16,7 +16,7 @@ POOL: Final = "accelerators"
 PROGRAMS: Final = ("karpenter",)
 _NAMESPACE: Final = "kube-system"
 _ZONE: Final = "simulated-a"
-# Of a price list that nobody pays: larger machines cost more, so that the smallest fitting one is bought.
+# Of a simulated price list: larger machines cost more, so that the smallest fitting one is bought.
 _PRICE_PER_CPU: Final = 0.05
 _PRICE_PER_GPU: Final = 3.0
 

@@ -1,4 +1,4 @@
-"""Where programs lie once they are built, and where a person may have put ready ones."""
+"""The cache of built programs, and the folder of ready ones that a user supplies."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from typing import Final
 from neorion.drydock.binaries.products import Product, product_of
 from neorion.keel.base import NotFound
 
-# A folder of ready programs, laid out as envtest's: kube-apiserver, etcd, kubectl, ….
+# A folder of ready programs with the layout of envtest: kube-apiserver, etcd, kubectl, ….
 GIVEN: Final = "NEORION_DRYDOCK_BINARIES"
 
 
@@ -20,7 +20,7 @@ def cache_folder(env: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class BinaryCache:
-    """Programs by name: a person's own first, then those built into the cache."""
+    """Programs by name: the user's own first, then those built into the cache."""
 
     cache: Path
     given: Path | None = None
@@ -33,11 +33,11 @@ class BinaryCache:
         return cls(cache_folder(env), given.absolute() if given else None)
 
     def with_given(self, folder: str) -> "BinaryCache":
-        """The same with a folder of ready programs, unless there is one already."""
+        """The same cache with a folder of ready programs, unless it has one already."""
         return replace(self, given=Path(folder)) if folder and self.given is None else self
 
     def folder(self, product: Product) -> Path:
-        """Appears whole, once the product is built."""
+        """The folder of a product. It appears when the product is completely built."""
         return self.cache / f"{product.name}-{product.version.removeprefix('v')}-{product.digest}"
 
     def find(self, program: str) -> Path | None:
@@ -58,10 +58,10 @@ class BinaryCache:
         return found
 
     def missing(self, programs: Iterable[str]) -> list[Product]:
-        """What has to be built before these programs can run."""
+        """The products to build before these programs can run."""
         return list(dict.fromkeys(product_of(name) for name in programs if self.find(name) is None))
 
 
 def ready(*programs: str) -> bool:
-    """Whether these programs can be run now, without building anything."""
+    """True if these programs can run now, without building anything."""
     return not BinaryCache.of().missing(programs)

@@ -21,8 +21,11 @@ from neorion.drydock.binaries.subprocesses import Tell, ignore_progress, run
 # The module and the folders that hold a product's definitions.
 _DEFINITIONS: Final = {
     "karpenter": ("sigs.k8s.io/karpenter", "pkg/apis/crds", "kwok/apis/crds"),
+    "scheduler-plugins": ("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),
     "traefik": ("sigs.k8s.io/gateway-api", "config/crd/standard"),
 }
+# Of these all objects of their installation are kept.
+_INSTALLATIONS: Final = ("jobset", "kueue")
 
 
 async def build_missing(shelf: BinaryCache, programs: Iterable[str], tell: Tell) -> None:
@@ -32,9 +35,9 @@ async def build_missing(shelf: BinaryCache, programs: Iterable[str], tell: Tell)
 
 
 async def build(product: Product, shelf: BinaryCache, tell: Tell, *, released: bool = False) -> None:
-    """Builds what is not there yet; `tell` hears each package that is compiled. Two builders do the work once.
+    """Builds missing products; calls `tell` with each compiled package. Two builders share the work.
 
-    With `released`, what its makers have released is fetched instead.
+    With `released`, the published releases are fetched instead.
     """
     async with _alone(shelf.cache / f"{product.name}.lock"):
         target = shelf.folder(product)
@@ -58,7 +61,7 @@ async def _compile(product: Product, folder: Path, shelf: BinaryCache, tell: Tel
     go = await find_go(shelf.cache)
     stamps = " ".join(f"-X {name}={value}" for name, value in product.stamp(product.version).items())
     first, *others = product.programs
-    # -buildvcs=false: our repository's state says nothing about this program.
+    # -buildvcs=false: the state of our repository does not describe this program.
     flags = ["-v", "-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {stamps}".strip()]
     flags += ["-tags", product.tags] if product.tags else []
     command = [str(go), "build", "-C", str(product.source), *flags, "-o", str(folder / first)]
@@ -71,7 +74,7 @@ async def _extras(product: Product, folder: Path, shelf: BinaryCache) -> None:
     """Objects come from the same module as their program, so that the two always fit."""
     if product.name in _DEFINITIONS:
         await _definitions(product, folder, shelf)
-    if product.name != "kueue":
+    if product.name not in _INSTALLATIONS:
         return
     await build(product_of("kubectl"), shelf, ignore_progress)
     source = await _module_folder(product, product.module, shelf) / "config" / "default"

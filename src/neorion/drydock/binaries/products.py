@@ -1,4 +1,4 @@
-"""What drydock runs that others wrote, each pinned by a Go module under `tools/`."""
+"""Third-party programs that drydock runs, each pinned by a Go module under `tools/`."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ def _no_stamp(version: str) -> dict[str, str]:
 
 
 def _kubernetes_stamp(version: str) -> dict[str, str]:
-    # Without it every node calls itself v0.0.0-master.
+    # Without it every node reports the version v0.0.0-master.
     major, minor, _ = version.removeprefix("v").split(".", 2)
     words = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     return {f"k8s.io/component-base/version.{word}": value for word, value in words.items()}
@@ -35,7 +35,7 @@ def _gvisor_stamp(version: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Where the makers of a product put its programs: each as it is, or in an archive as `member`.
+    """The published programs of a product: each as a file, or in an archive as `member`.
 
     `{program}`, `{version}`, `{number}` (without its "v") and `{arch}` are filled in. `sums` is the address of their SHA-256,
     in which `{address}` is that of the file itself; empty where none are published.
@@ -48,7 +48,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One thing to build: `package` of the Go module in `tools/<name>`, whose versions are `module`'s own choice.
+    """One product to build: `package` of the Go module in `tools/<name>`, with the versions that `module` selects.
 
     All `programs` are one file under several names where they are more than one. `stamp` gives the variables that a
     release would be linked with.
@@ -60,7 +60,7 @@ class Product:
     programs: tuple[str, ...]
     stamp: Callable[[str], dict[str, str]] = _no_stamp
     tools: Path = _TOOLS
-    # Of the compiler: parts that nobody here needs are left out.
+    # Build tags: unused parts are left out.
     tags: str = ""
     release: Release | None = None
 
@@ -81,7 +81,7 @@ class Product:
 
     @property
     def digest(self) -> str:
-        """Of everything we say about the build. Not of the Go that builds it: a newer one is no reason to build again."""
+        """A digest of the build's inputs, without the Go version: a newer Go is not a reason to build again."""
         content = b"".join(path.read_bytes() for path in sorted(self.source.iterdir()))
         return hashlib.sha256(content).hexdigest()[:12]
 
@@ -136,7 +136,7 @@ PRODUCTS: Final = (
         "github.com/prometheus/prometheus",
         "github.com/prometheus/prometheus/cmd/promtool",
         ("promtool",),
-        # It only checks rules: no clouds have to be discovered.
+        # It only checks rules, so it needs no discovery of clouds.
         tags="remove_all_sd",
     ),
     Product(
@@ -144,7 +144,7 @@ PRODUCTS: Final = (
         "github.com/prometheus/prometheus",
         "github.com/prometheus/prometheus/cmd/prometheus",
         ("prometheus",),
-        # Workloads are found through the API server, and in no cloud.
+        # Workloads are discovered through the API server, not through a cloud.
         tags="remove_all_sd,enable_kubernetes_sd",
     ),
     # With the provider that simulates a cloud by nodes of KWOK.
@@ -152,9 +152,17 @@ PRODUCTS: Final = (
     Product(
         "traefik", "github.com/traefik/traefik/v3", "github.com/traefik/traefik/v3/cmd/traefik", ("traefik",)
     ),
-    # From the branch on which its makers keep what the Go tools can build.
+    # The scheduler with the plugin Coscheduling, among others.
+    Product(
+        "scheduler-plugins",
+        "sigs.k8s.io/scheduler-plugins",
+        "sigs.k8s.io/scheduler-plugins/cmd/scheduler",
+        ("coscheduling-scheduler",),
+    ),
+    Product("jobset", "sigs.k8s.io/jobset", "sigs.k8s.io/jobset", ("jobset",)),
+    # From the branch that the Go tools can build.
     Product("gvisor", "gvisor.dev/gvisor", ".", ("runsc", "containerd-shim-runsc-v1"), _gvisor_stamp),
-    # Its makers release images and manifests, no program.
+    # Upstream publishes images and manifests, but no program.
     Product("kueue", "sigs.k8s.io/kueue", "sigs.k8s.io/kueue/cmd/kueue", ("kueue",), _kueue_stamp),
 )
 
@@ -163,7 +171,7 @@ def product_named(name: str) -> Product:
     names = {product.name: product for product in PRODUCTS}
     if name not in names:
         raise NotFound(
-            "drydock.no_product", f'Nothing called "{name}" is built here.', hint=did_you_mean(name, names)
+            "drydock.no_product", f'The product "{name}" does not exist.', hint=did_you_mean(name, names)
         )
     return names[name]
 

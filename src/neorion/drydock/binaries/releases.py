@@ -1,4 +1,4 @@
-"""Programs as their makers release them: fetched, compared with the sums told beside them, and kept only then."""
+"""Fetches published programs, and keeps only those that match the published checksums."""
 
 import hashlib
 import platform
@@ -17,17 +17,17 @@ from neorion.drydock.binaries.subprocesses import Tell
 from neorion.keel.base import Retry, Terminal
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
-# Programs of a hundred megabytes over slow lines: as long as something comes, it is waited for.
+# Programs of a hundred megabytes over slow lines: the download may take any time while data arrives.
 _PATIENCE: Final = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=30)
 _PIECE: Final = 1 << 20
 
 
 async def fetch(product: Product, release: Release, folder: Path, tell: Tell) -> None:
-    """All programs of a product into a folder."""
-    # With the proxies that the environment names.
+    """Fetches all programs of a product into a folder."""
+    # With the proxies of the environment.
     async with aiohttp.ClientSession(timeout=_PATIENCE, trust_env=True) as session:
         for program in product.programs:
-            words = _words(product, program)
+            words = _placeholders(product, program)
             address = release.address.format_map(words)
             tell(f"fetching {program} {product.version}")
             came = folder / f"{program}.part"
@@ -38,12 +38,12 @@ async def fetch(product: Product, release: Release, folder: Path, tell: Tell) ->
             await to_thread.run_sync(_unpack, came, release.member.format_map(words), folder / program)
 
 
-def _words(product: Product, program: str) -> Mapping[str, str]:
+def _placeholders(product: Product, program: str) -> Mapping[str, str]:
     machine = platform.machine()
     if machine not in _ARCHITECTURES:
         raise Terminal(
             "drydock.no_release",
-            f"There are no released programs for {machine}.",
+            f"No programs are published for {machine}.",
             hint=f"Build it: neorion drydock build {product.name}",
         )
     return {
@@ -55,7 +55,7 @@ def _words(product: Product, program: str) -> Mapping[str, str]:
 
 
 async def _download(session: aiohttp.ClientSession, address: str, target: Path) -> str:
-    """Returns the sum of what came."""
+    """Returns the checksum of the downloaded file."""
     found = hashlib.sha256()
     try:
         async with session.get(address) as answer, await anyio.open_file(target, "wb") as file:
@@ -87,22 +87,22 @@ def _unreached(address: str, error: Exception) -> Retry:
 
 
 def _compare(address: str, sums: str, found: str) -> None:
-    """A file of sums has one for each file, or nothing but the one."""
+    """Compares a checksum. A file of checksums has one line for each file, or a single checksum."""
     name = PurePosixPath(address).name
     lines = [line.split() for line in sums.splitlines() if line.strip()]
-    told = [
+    published = [
         words[0] for words in lines if len(words) == 1 or PurePosixPath(words[-1].lstrip("*")).name == name
     ]
-    if told != [found]:
+    if published != [found]:
         raise Terminal(
             "drydock.release_sum",
-            f"What came from {address} is not what its makers say it is; it was thrown away.",
-            hint="Try again; if it stays so, build instead: leave --released out.",
+            f"The checksum of {address} does not match; the file was deleted.",
+            hint="Try again; or build instead: leave --released out.",
         )
 
 
 def _unpack(came: Path, member: str, program: Path) -> None:
-    """The program, whether it came as it is or in an archive."""
+    """Stores the program, from the file itself or from an archive."""
     if member:
         with (
             tarfile.open(came) as archive,

@@ -1,4 +1,4 @@
-"""Calls to other programs, whose last words become the error."""
+"""Runs other programs; the end of their output becomes the error."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final
@@ -11,28 +11,28 @@ from neorion.keel.base import Terminal
 
 Tell = Callable[[str], None]
 
-# Enough of a compiler's complaint to act on.
+# The part of a compiler's output that an error shows.
 _TAIL_LINES: Final = 15
 
 
 def ignore_progress(words: str) -> None:
-    """For those who do not want to be told."""
+    """Ignores progress: the default of `tell`."""
 
 
 async def run(
     argv: Sequence[str], env: Mapping[str, str] | None = None, tell: Tell = ignore_progress
 ) -> None:
-    """Runs a program to its end; `tell` hears every line it says on standard error."""
+    """Runs a program to its end; calls `tell` with each line of its standard error."""
     last: list[str] = []
     async with await anyio.open_process(argv, stdin=-3, stdout=-3, stderr=-1, env=env) as process:
-        assert process.stderr is not None  # noqa: S101 -- a pipe was asked for
+        assert process.stderr is not None  # noqa: S101 -- a pipe by default
         async for line in _lines(process.stderr):
             last = [*last[1 - _TAIL_LINES :], line]
             tell(line)
     if process.returncode != 0:
         raise Terminal(
             "drydock.program_failed",
-            f"{argv[0]} ended with {process.returncode}: {' / '.join(last) or 'it said nothing'}",
+            f"{argv[0]} ended with {process.returncode}: {' / '.join(last) or 'it printed nothing'}",
             hint="The command was: " + " ".join(argv),
         )
 

@@ -1,4 +1,4 @@
-"""Options that several commands take."""
+"""Options that several commands share."""
 
 from pathlib import Path
 
@@ -16,5 +16,5 @@ binaries_option = click.option(
 
 
 def require_extras() -> None:
-    """What drydock needs beyond the small client."""
+    """Requires the packages that drydock needs beyond the client."""
     require_extra("drydock", "kube")

@@ -1,4 +1,4 @@
-"""Long work of a command, told while it lasts."""
+"""Runs the long work of a command and shows its progress."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 def run(out: Output, title: str, work: Callable[[Callable[[str], None]], Awaitable[T]]) -> T:
-    """`work` is given a way to tell what it does now."""
-    with progress(out, title, SystemClock()) as told:
+    """Runs `work` with a function that reports its current step."""
+    with progress(out, title, SystemClock()) as bar:
 
         def tell(words: str) -> None:
-            told.advance(note=words)
+            bar.advance(note=words)
 
         async def main() -> T:
             return await work(tell)
@@ -26,5 +26,5 @@ def run(out: Output, title: str, work: Callable[[Callable[[str], None]], Awaitab
         try:
             return anyio.run(main)
         except BaseExceptionGroup as group:
-            # Work that is done side by side fails side by side; a person wants to know of one error.
+            # Parallel work fails in groups; one error is shown.
             raise only_error(group) from None

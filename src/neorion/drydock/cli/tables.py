@@ -1,4 +1,4 @@
-"""How clusters are shown."""
+"""Table of clusters."""
 
 from typing import Final
 
@@ -16,5 +16,5 @@ STATUS: Final[Table[ClusterStatus]] = Table(
         Column("DOWN", lambda it: it.missing, tone=lambda it: Tone.BAD if it.missing else None),
     ),
     name=lambda it: it.name,
-    empty="There is no cluster. Make one: neorion drydock up",
+    empty="No clusters. Create one: neorion drydock up",
 )

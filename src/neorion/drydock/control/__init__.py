@@ -6,6 +6,7 @@ Starting and waiting is `Cluster`'s; nodes are not part of it.
 from neorion.drydock.control.certificates import make_identities
 from neorion.drydock.control.components import (
     EMPTY_LARGE_LOGS,
+    FEATURES,
     PARTS,
     PROGRAMS,
     api_server,
@@ -17,6 +18,7 @@ from neorion.drydock.control.components import (
 
 __all__ = [
     "EMPTY_LARGE_LOGS",
+    "FEATURES",
     "PARTS",
     "PROGRAMS",
     "api_server",

@@ -1,4 +1,4 @@
-"""Who takes part in the control plane: the certificates and kubeconfigs it needs before it can start."""
+"""Certificates and kubeconfigs that the control plane needs before it can start."""
 
 from typing import Final
 
@@ -18,15 +18,15 @@ _CLIENTS: Final = {
 def _api_server(layout: Layout) -> Subject:
     names = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"]
     names.append("kubernetes.default.svc.cluster.local")
-    # Both addresses: a cluster can be given its network later.
+    # Both addresses, because a cluster can get its network later.
     addresses = [LOOPBACK, str(layout.addresses.host), str(layout.addresses.api)]
     return Subject("kube-apiserver", hosts=[*names, *addresses])
 
 
 def make_identities(layout: Layout, pki: Pki) -> None:
-    """Makes what is missing. The kubeconfigs are always written: the server's address may have changed."""
+    """Creates missing certificates. The kubeconfigs are always written, because the server's address may have changed."""
     pki.authority("ca")
-    # Whoever this one signs for may speak in the name of others, so it is not the one that signs for all.
+    # Certificates of this authority may act for other users, so it is separate from the one for all others.
     pki.authority("front-ca")
     pki.key_pair("service-accounts")
     pki.issue("etcd", Subject("etcd", hosts=["localhost", LOOPBACK]))

@@ -1,5 +1,6 @@
 """The command lines of the control plane."""
 
+import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,6 +16,8 @@ _QPS: Final = {"kube-api-qps": "500", "kube-api-burst": "1000"}
 # How soon a lost node is noticed and its pods are given up: seconds, where Kubernetes' defaults are minutes.
 _GRACE: Final = "10s"
 _TOLERATION: Final = "5"
+# The file of a cluster that holds flags for features that are off by default.
+FEATURES: Final = "features.json"
 # Of a folder. Logs are opened for appending, so emptying one under its writer is safe.
 EMPTY_LARGE_LOGS: Final = 'find "$0" -maxdepth 1 -name "*.log" -size +16M -exec truncate --size 0 {} +'
 
@@ -80,6 +83,7 @@ def api_server(layout: Layout, pki: Pki, shelf: BinaryCache) -> Component:
             "service-account-signing-key-file": pki.key("service-accounts"),
             "service-cluster-ip-range": layout.addresses.services,
             "authorization-mode": "Node,RBAC",
+            **_gates(layout, "runtime-config"),
             "enable-admission-plugins": "NodeRestriction",
             "allow-privileged": "true",
             "default-not-ready-toleration-seconds": _TOLERATION,
@@ -115,11 +119,12 @@ def controller_manager(layout: Layout, pki: Pki, shelf: BinaryCache) -> Componen
             "cluster-signing-cert-file": pki.certificate("ca"),
             "cluster-signing-key-file": pki.key("ca"),
             "controllers": "*,bootstrapsigner,tokencleaner",
-            # One range cut into one piece per node would not last for hundreds of simulated ones.
+            # One range divided among all nodes would not suffice for hundreds of simulated ones.
             "allocate-node-cidrs": "false",
             "node-monitor-period": "1s",
             "node-monitor-grace-period": _GRACE,
             "horizontal-pod-autoscaler-sync-period": "5s",
+            **_gates(layout),
         },
     )
 
@@ -128,8 +133,21 @@ def scheduler(layout: Layout, shelf: BinaryCache) -> Component:
     return _part(
         "kube-scheduler",
         shelf,
-        {**_as_client(layout, "scheduler"), "secure-port": layout.port(PortOffset.SCHEDULER)},
+        {
+            **_as_client(layout, "scheduler"),
+            "secure-port": layout.port(PortOffset.SCHEDULER),
+            **_gates(layout),
+        },
     )
+
+
+def _gates(layout: Layout, *more: str) -> dict[str, object]:
+    """The feature gates that an add-on has turned on, and further flags that it has set beside them."""
+    path = layout.data(FEATURES)
+    if not path.exists():
+        return {}
+    flags: dict[str, str] = json.loads(path.read_text())
+    return {name: flags[name] for name in ("feature-gates", *more) if name in flags}
 
 
 def _as_client(layout: Layout, who: str) -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""Devices that are not there: a plugin that gives a node's kubelet fake GPUs, whose health a person can flip.
+"""Simulated devices: a plugin that offers simulated GPUs to a node's kubelet; their health can be changed.
 
-The plugin itself runs as a process of the node; what a GPU can do is nobody's business here.
+The plugin runs as a process of the node. The devices have no function.
 """
 
 from neorion.drydock.devices.device_state import RESOURCE, Device, DeviceTable, Health

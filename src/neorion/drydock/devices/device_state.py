@@ -1,4 +1,4 @@
-"""The devices of one node, as a file that the plugin serves and a person's command changes."""
+"""The devices of one node, in a file that the plugin reads and commands change."""
 
 import os
 import uuid
@@ -18,21 +18,21 @@ _WAKE: Final = "devices.wake"
 
 
 class Health(StrEnum):
-    """As kubelets spell it."""
+    """The health of a device, in the kubelet's spelling."""
 
     HEALTHY = "Healthy"
     UNHEALTHY = "Unhealthy"
 
 
 class Device(msgspec.Struct, frozen=True):
-    """One device. Its id is as long as a real GPU's, and always the same for the same place in the same node."""
+    """One device. Its id is as long as a real GPU's, and constant for a position in a node."""
 
     id: str
     health: Health = Health.HEALTHY
 
 
 class DeviceTable:
-    """The devices in a node's folder. Whoever changes them wakes the plugin through a pipe; the wake carries no data."""
+    """The devices in a node's folder. A change wakes the plugin through a pipe; the wake carries no data."""
 
     def __init__(self, node: Path) -> None:
         self._node = node
@@ -48,7 +48,7 @@ class DeviceTable:
             return []
 
     def fill(self, count: int) -> None:
-        """So many healthy devices; those that are there keep their health."""
+        """Creates this many healthy devices; existing ones keep their health."""
         known = {slot.id: slot for slot in self.slots()}
         ids = [f"GPU-{uuid.uuid5(uuid.NAMESPACE_URL, f'{self._node}/{index}')}" for index in range(count)]
         if not self.wake.exists():
@@ -56,7 +56,7 @@ class DeviceTable:
         self._save([known.get(each, Device(each)) for each in ids])
 
     async def mark(self, index: int, health: Health) -> None:
-        """Flips the device in one place; its kubelet hears of it at once."""
+        """Sets the health of the device at an index; its kubelet is notified at once."""
         async with locked(self._node):
             slots = self.slots()
             if not 0 <= index < len(slots):
@@ -73,7 +73,7 @@ class DeviceTable:
         partial = self._node / f"{_FILE}.part"
         partial.write_bytes(msgspec.json.encode(slots))
         partial.replace(self._node / _FILE)
-        # Nobody may be listening: a plugin reads the file when it starts. A full pipe wakes it just as well.
+        # A missing reader is fine, because a plugin reads the file when it starts. A full pipe wakes it as well.
         with suppress(OSError):
             pipe = os.open(self.wake, os.O_WRONLY | os.O_NONBLOCK)
             try:

@@ -1,4 +1,4 @@
-"""gRPC with a kubelet: the one place that touches the library, which has no types."""
+"""gRPC with a kubelet: the only module that uses the library, which has no types."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUntypedBaseClass=false
@@ -23,7 +23,7 @@ from neorion.keel.base import Duration, Retry
 _PLUGIN: Final = "v1beta1.DevicePlugin"
 _REGISTER: Final = "/v1beta1.Registration/Register"
 _ANSWER_MOST: Final = Duration.of(seconds=5)
-# Over a socket file there is no host to name; kubelets insist on one that is a host's name.
+# A socket file has no host, but kubelets require an authority that is a valid host name.
 _CLIENT: Final = [("grpc.default_authority", "localhost")]
 
 
@@ -32,17 +32,17 @@ class _Message(Protocol):
 
 
 class Offer(Protocol):
-    """What a kubelet asks of a plugin."""
+    """The methods that a kubelet calls on a plugin."""
 
     def devices(self) -> AsyncIterator[ListAndWatchResponse]:
-        """All devices at once, and again whenever one changes."""
+        """Yields all devices at once, and again after each change."""
         ...
 
     def allocate(self, request: AllocateRequest) -> AllocateResponse: ...
 
 
 async def serve(offer: Offer, socket: Path) -> grpc.aio.Server:
-    """Listens where the kubelet will look. The caller stops it."""
+    """Listens on the socket that the kubelet will connect to. The caller stops it."""
 
     async def options(_: Empty, __: object) -> DevicePluginOptions:
         return DevicePluginOptions()
@@ -68,7 +68,7 @@ async def serve(offer: Offer, socket: Path) -> grpc.aio.Server:
 
 
 async def register(kubelet: Path, request: RegisterRequest) -> None:
-    """Tells the kubelet where to look."""
+    """Registers the plugin's socket with the kubelet."""
     async with grpc.aio.insecure_channel(f"unix:{kubelet}", options=_CLIENT) as channel:
         call = channel.unary_unary(_REGISTER, _bytes, Empty.from_binary)
         try:

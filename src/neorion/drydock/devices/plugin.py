@@ -1,4 +1,4 @@
-"""The plugin: offers a node's devices to its kubelet, for as long as both live."""
+"""The device plugin: offers a node's devices to its kubelet while both run."""
 
 import os
 from collections.abc import AsyncIterator
@@ -24,20 +24,20 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Where kubelets look; a node has its own folder mounted here.
+# The folder that kubelets use; each node has its own folder mounted here.
 SOCKETS: Final = Path("/var/lib/kubelet/device-plugins")
 _OURS: Final = "drydock-gpu.sock"
 # A kubelet calls back within milliseconds. One that was just starting has removed our socket, and never will.
 _CALL_BACK_MOST: Final = Duration.of(seconds=3)
-# It is away for a second when it restarts; its devices should not be for much longer.
+# A kubelet restarts within a second, and its devices should return soon after.
 _AGAIN: Final = Duration.of(ms=200)
 
 
 class Plugin:
-    """One session after the other: a kubelet that restarts forgets its plugins and removes their sockets."""
+    """One session after another: a kubelet that restarts drops its plugins and removes their sockets."""
 
-    def __init__(self, rack: DeviceTable, clock: Clock, sockets: Path = SOCKETS) -> None:
-        self._rack = rack
+    def __init__(self, table: DeviceTable, clock: Clock, sockets: Path = SOCKETS) -> None:
+        self._table = table
         self._clock = clock
         self._sockets = sockets
         self._changed = anyio.Event()
@@ -45,9 +45,9 @@ class Plugin:
         self._left = anyio.Event()
 
     async def listen(self) -> None:
-        """Hears of changed devices, for ever."""
-        # Opened for both directions: the end of one who writes is not the end of the pipe.
-        pipe = os.open(self._rack.wake, os.O_RDWR | os.O_NONBLOCK)
+        """Waits for changed devices, endlessly."""
+        # Opened for both directions, so that the end of a writer is not the end of the pipe.
+        pipe = os.open(self._table.wake, os.O_RDWR | os.O_NONBLOCK)
         try:
             while True:
                 await anyio.wait_readable(pipe)
@@ -58,7 +58,7 @@ class Plugin:
             os.close(pipe)
 
     async def offer(self) -> None:
-        """To whatever kubelet there is, for ever."""
+        """Offers the devices to the current kubelet, endlessly."""
         while True:
             try:
                 await self._session()
@@ -67,7 +67,7 @@ class Plugin:
                 await self._clock.sleep(_AGAIN)
 
     async def _session(self) -> None:
-        """Until the kubelet leaves; then, and when it cannot be reached, a Retry."""
+        """Runs until the kubelet leaves; raises a Retry then, or if it cannot be reached."""
         self._called, self._left = anyio.Event(), anyio.Event()
         server = await serve(self, self._sockets / _OURS)
         try:
@@ -87,28 +87,28 @@ class Plugin:
         try:
             while True:
                 changed = self._changed
-                slots = self._rack.slots()
+                slots = self._table.slots()
                 yield ListAndWatchResponse(devices=[Device(ID=slot.id, health=slot.health) for slot in slots])
                 await changed.wait()
         finally:
             self._left.set()
 
     def allocate(self, request: AllocateRequest) -> AllocateResponse:
-        """As NVIDIA's plugin would: the ids in the environment, and a device file for each; here they lead nowhere."""
-        places = {slot.id: place for place, slot in enumerate(self._rack.slots())}
+        """Allocates like NVIDIA's plugin: ids in the environment, and a device file for each, here /dev/null."""
+        places = {slot.id: place for place, slot in enumerate(self._table.slots())}
         return AllocateResponse(
             container_responses=[
                 ContainerAllocateResponse(
-                    envs={"NVIDIA_VISIBLE_DEVICES": ",".join(asked.devices_ids)},
+                    envs={"NVIDIA_VISIBLE_DEVICES": ",".join(container.devices_ids)},
                     devices=[
                         DeviceSpec(
                             container_path=f"/dev/nvidia{places[each]}",
                             host_path="/dev/null",
                             permissions="rw",
                         )
-                        for each in asked.devices_ids
+                        for each in container.devices_ids
                     ],
                 )
-                for asked in request.container_requests
+                for container in request.container_requests
             ]
         )

@@ -1,4 +1,4 @@
-"""CoreDNS beside the bridge, and the Service by which pods know it."""
+"""CoreDNS beside the bridge, and its Service for pods."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ DNS_PROGRAMS: Final = ("coredns",)
 _WHO: Final = "coredns"
 _PORT: Final = 53
 
-# No `forward`: what is not in the cluster does not exist, and nothing asks the outside world.
+# No `forward`: names outside the cluster do not exist, and no external server is queried.
 _COREFILE: Final = """\
 .:{port} {{
     bind {host}
@@ -29,7 +29,7 @@ _COREFILE: Final = """\
 
 
 def dns_part(layout: Layout, pki: Pki, shelf: BinaryCache) -> Component:
-    """Writes its configuration and returns what to run."""
+    """Writes the configuration and returns the component to run."""
     pki.issue(_WHO, Subject("system:coredns"))
     kubeconfig = layout.kubeconfig_of(_WHO)
     pki.kubeconfig(kubeconfig, _WHO, layout.server)
@@ -43,7 +43,7 @@ def dns_part(layout: Layout, pki: Pki, shelf: BinaryCache) -> Component:
 
 
 async def publish_dns(layout: Layout, api: Api) -> None:
-    """What CoreDNS may read, and the Service kube-dns without pods behind it."""
+    """Creates the rights of CoreDNS, and the Service kube-dns without pods."""
     for path, body in (*_rights(), *_service(layout)):
         await api.apply(path, body)
 

@@ -1,6 +1,6 @@
-"""What a cluster does to this machine, and how all of it is taken back: processes, locks, and the ledger of effects.
+"""Changes of a cluster to this machine, and their removal: processes, locks, and the undo log.
 
-Knows nothing of Kubernetes.
+Independent of Kubernetes.
 """
 
 from neorion.drydock.host.locks import locked

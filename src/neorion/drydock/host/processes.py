@@ -1,6 +1,6 @@
-"""Processes of a cluster, found by the mark each carries in its environment.
+"""Processes of a cluster, found by a mark in their environment.
 
-The kernel keeps that mark from the very start of a process to its end and hands it to its children. So there is no
+The kernel keeps that mark from the very start of a process to its end and passes it to its children. So there is no
 record that could be lost between starting a process and writing down that it was started.
 """
 
@@ -17,17 +17,17 @@ import anyio
 
 from neorion.drydock.network import reaching_clusters
 
-# The cluster's folder, and which of its parts this is.
+# The cluster's folder, and the name of the part.
 CLUSTER_MARK: Final = "NEORION_DRYDOCK_CLUSTER"
 PART_MARK: Final = "NEORION_DRYDOCK_PART"
-# A change takes microseconds, but on a busy machine a process may be kept waiting in the middle of it: 50 ms in all.
+# An exec takes microseconds, but on a busy machine a process may be suspended in it: 50 ms in all.
 _LOOKS: Final = 100
 _BETWEEN_LOOKS_S: Final = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One process that belongs to a cluster. `env` adds to what it inherits."""
+    """One process that belongs to a cluster. `env` adds to the inherited environment."""
 
     name: str
     argv: tuple[str, ...]
@@ -36,7 +36,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class RunningComponent:
-    """A live process of a cluster: a part itself, or one that a part started."""
+    """A running process of a cluster: a part itself, or one that a part started."""
 
     pid: int
     part: str
@@ -44,7 +44,7 @@ class RunningComponent:
 
 
 def start(cluster: Path, part: Component, log: Path) -> int:
-    """Starts a part in a session of its own, so that it outlives us; its words go to `log`."""
+    """Starts a part in its own session, so that it outlives this process; its output goes to `log`."""
     marks = {CLUSTER_MARK: str(cluster), PART_MARK: part.name}
     write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     files = [
@@ -57,7 +57,7 @@ def start(cluster: Path, part: Component, log: Path) -> int:
 
 
 def running(cluster: Path, part: str | None = None) -> list[RunningComponent]:
-    """The live processes of a cluster, or those of one part of it."""
+    """The running processes of a cluster, or those of one part of it."""
     return [
         process for process, folder in _marked() if folder == str(cluster) and part in (None, process.part)
     ]
@@ -69,14 +69,14 @@ def marked_clusters() -> set[str]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a child of ours still runs; one that has ended is reaped."""
+    """True if a child of this process still runs; one that has ended is reaped."""
     with suppress(ChildProcessError):
         return os.waitpid(pid, os.WNOHANG) == (0, 0)
     return Path(f"/proc/{pid}").exists()
 
 
 async def end(cluster: Path, part: str | None = None, by: signal.Signals = signal.SIGKILL) -> None:
-    """Returns when none is left, also of those that were being started meanwhile."""
+    """Ends all processes, and returns when none is left, including those started meanwhile."""
     while found := running(cluster, part):
         for process in found:
             await _end(process, str(cluster), by)
@@ -88,7 +88,7 @@ async def _end(process: RunningComponent, cluster: str, by: signal.Signals) -> N
     except ProcessLookupError:
         return
     try:
-        # Read again while the handle is held: the number may have come to mean another process.
+        # Read again while the pidfd is open, because the number may belong to another process by now.
         if _marks(process.pid).get(CLUSTER_MARK) != cluster:
             return
         with suppress(ProcessLookupError):
@@ -118,10 +118,10 @@ def _marks(pid: int) -> dict[str, str]:
 
 
 def _environment(process: Path) -> list[str]:
-    """A process that is becoming another program has none for a moment; one that keeps having none is not ours."""
+    """Reads the environment. It is empty during exec; a process that keeps an empty one is not ours."""
     for _ in range(_LOOKS):
         found = _content(process / "environ")
-        # One that was overwritten by its own program is full of zeros, not empty: that one is not waited for.
+        # A program may overwrite its environment with zeros: such a process is not waited for.
         if found or not _has_program(process):
             return _split(found)
         select.select((), (), (), _BETWEEN_LOOKS_S)
@@ -129,7 +129,7 @@ def _environment(process: Path) -> list[str]:
 
 
 def _has_program(process: Path) -> bool:
-    """Kernel threads and the dead have none."""
+    """True for a process with a program. Kernel threads and zombies have none."""
     try:
         return bool((process / "exe").readlink())
     except OSError:
@@ -145,7 +145,7 @@ def _split(content: bytes) -> list[str]:
 
 
 def _content(path: Path) -> bytes:
-    # Gone, or somebody else's: no process of ours.
+    # Gone, or a process of another user: not one of ours.
     with suppress(OSError):
         return path.read_bytes()
     return b""

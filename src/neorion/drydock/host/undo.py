@@ -1,4 +1,4 @@
-"""How each kind of change to this machine is taken back. All of them bear to find nothing."""
+"""Undo functions for each kind of change to this machine. All of them accept that the change is missing."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ async def _remove_route(destination: str) -> None:
 
 
 async def _remove_table(name: str) -> None:
-    """`name` is the family and the name of an nftables table."""
+    """Removes a table; `name` is the family and the name of an nftables table."""
     await _quietly("nft", "delete", "table", *name.split(" "))
 
 
@@ -36,7 +36,7 @@ async def _remove_folder(name: str) -> None:
 
 
 async def _remove_claim(name: str) -> None:
-    """`name` is the link and what it points to: by now the link may be somebody else's."""
+    """Removes a claim; `name` is the link and its target. Keeps a link that another cluster has taken meanwhile."""
     link, _, target = name.partition(" -> ")
     if Path(link).is_symlink() and str(Path(link).readlink()) == target:
         Path(link).unlink()
@@ -47,12 +47,12 @@ async def _remove_mount(name: str) -> None:
 
 
 async def _remove_cgroup(name: str) -> None:
-    """`name` is the path below each hierarchy: version 1 has many, version 2 one. Whoever is in it is ended."""
+    """Ends all processes of a control group and removes it; `name` is the path below each hierarchy."""
     await Cgroups().end(name, SystemClock())
 
 
 async def _quietly(*argv: str) -> None:
-    # Without the program nothing of its kind was made.
+    # If the program is missing, nothing of its kind was created.
     with suppress(FileNotFoundError):
         await anyio.run_process(argv, check=False, env=with_sbin_path(os.environ))
 

@@ -1,4 +1,4 @@
-"""What a cluster has changed outside its folder: written down before it is done, so that it can always be undone."""
+"""The log of a cluster's changes outside its folder, each written before the change, so that it can be undone."""
 
 import errno
 import os
@@ -14,24 +14,27 @@ _NAME: Final = "effects"
 
 @dataclass(frozen=True, slots=True)
 class HostChange:
-    """One change: which kind, and the name that its undoing needs."""
+    """One change: its kind, and the name that undoing it needs."""
 
     kind: str
     name: str
 
 
 class UndoLog:
-    """One line for each effect, oldest first. Not synced: what a power cut takes from the disk it takes from the kernel too."""
+    """One line for each change, oldest first. Not synced, because a power cut also removes the changes from the kernel."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME
 
     def record(self, kind: str, name: str) -> None:
-        """Before the effect. Recording twice is harmless: undoing what is not there does nothing."""
+        """Records a change before it is made.
+
+        Recording twice is harmless, because undoing a missing change does nothing.
+        """
         line = f"{kind} {name}\n".encode()
         handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            # One write: a kill leaves the whole line or nothing.
+            # One write, so that a kill leaves the whole line or nothing.
             written = os.write(handle, line)
             if written < len(line):
                 os.ftruncate(handle, os.fstat(handle).st_size - written)
@@ -40,11 +43,11 @@ class UndoLog:
             os.close(handle)
 
     def forget(self, kind: str, name: str) -> None:
-        """After the effect was undone."""
+        """Removes a change after it was undone."""
         self._write([effect for effect in self.effects() if effect != HostChange(kind, name)])
 
     def forget_all_but(self, kind: str) -> None:
-        """What is called as these effects are is somebody else's now."""
+        """Drops all changes of other kinds, because their names belong to another cluster now."""
         self._write([effect for effect in self.effects() if effect.kind == kind])
 
     def effects(self) -> list[HostChange]:
@@ -54,13 +57,19 @@ class UndoLog:
         return list(dict.fromkeys(HostChange(kind, name) for kind, name in lines))
 
     async def undo_all(self, undo: Mapping[str, Undo]) -> None:
-        """Newest first. Each must bear to be undone again: a kill may come between the undoing and the forgetting."""
+        """Undoes all changes, newest first.
+
+        Undo functions must be repeatable, because a kill may prevent the removal of a line.
+        """
         for effect in reversed(self.effects()):
             await undo[effect.kind](effect.name)
             self._cut(effect)
 
     def _cut(self, newest: HostChange) -> None:
-        """Needs no room, which a full disk does not have. All behind the first line of the newest effect repeats older ones."""
+        """Removes the newest change by truncation, which needs no disk space.
+
+        All lines after its first one repeat older ones.
+        """
         line = f"\n{newest.kind} {newest.name}\n".encode()
         os.truncate(self._path, (b"\n" + self._path.read_bytes()).index(line))
 

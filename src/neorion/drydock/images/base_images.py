@@ -1,4 +1,4 @@
-"""Stand-ins for base images: made on this machine from Debian's packages, called as the originals are called."""
+"""Local replacements of base images, built from Debian's packages under the original names."""
 
 import hashlib
 import shutil
@@ -16,15 +16,15 @@ from neorion.drydock.images.store import ImageStore
 from neorion.drydock.machine import ask, find
 from neorion.keel.base import NotFound, Terminal, did_you_mean
 
-# Debian 12 is the newest with Python 3.11, which the images we stand in for have.
+# Debian 12 is the newest with Python 3.11, which the original images have.
 _SUITE: Final = "bookworm"
-# As the slim originals: documentation and translations are half of a small system.
+# As in the slim originals: documentation and translations are half of a small system.
 _LEAVE_OUT: Final = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*", "/usr/share/info/*")
 
 
 @dataclass(frozen=True, slots=True)
 class SingleBinaryImage:
-    """An image of one program of this machine, in /bin, with the libraries it needs and nothing else.
+    """An image of one program of this machine, in /bin, with only the libraries that it needs.
 
     A program `of_many_names` is called by each name that it lists. One that is `built` is a program of real clusters.
     """
@@ -63,14 +63,14 @@ async def _libraries(program: str) -> list[str]:
     try:
         lines = await ask(["ldd", program])
     except Terminal:
-        # Static: ldd calls that a failure.
+        # Static: ldd fails for such a program.
         return []
     return [word for line in lines.splitlines() for word in line.split() if word.startswith("/")]
 
 
 @dataclass(frozen=True, slots=True)
 class DebianImage:
-    """A small Debian with these packages; `last` are shell lines that finish it, with the new root in $1."""
+    """A small Debian with these packages; `last` are final shell lines, with the new root in $1."""
 
     packages: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class DebianImage:
 
 @dataclass(frozen=True, slots=True)
 class BaseImage:
-    """What it is made of, and the names of the images it plays, in full."""
+    """The recipe of an image, and the full names of the images that it replaces."""
 
     recipe: SingleBinaryImage | DebianImage
     names: tuple[str, ...]
@@ -104,7 +104,7 @@ def _hub(*names: str) -> tuple[str, ...]:
     return tuple(str(ImageName.parse(name)) for name in names)
 
 
-# catatonit -P sleeps for ever and buries the dead of its pod, which is all a pause container is for.
+# catatonit -P sleeps for ever and reaps orphans of its pod, as a pause container must.
 PAUSE: Final = BaseImage(
     SingleBinaryImage("catatonit"), ("localhost/pause:1",), ("--entrypoint", '["/bin/catatonit", "-P"]')
 )
@@ -141,7 +141,7 @@ STAND_INS: Final = (PAUSE, BUSYBOX, _DEBIAN, _PYTHON, _KUBECTL)
 
 
 async def provide(store: ImageStore, names: Sequence[str]) -> None:
-    """Makes what is missing of these images: stand-ins by recipe; anything else must have been built or loaded before."""
+    """Creates missing images by recipe. Images without a recipe must have been built or loaded before."""
     for name in names:
         stand_in = next((one for one in STAND_INS if name in one.names), None)
         if stand_in is not None:
@@ -150,19 +150,19 @@ async def provide(store: ImageStore, names: Sequence[str]) -> None:
             known = [known for one in STAND_INS for known in one.names]
             raise NotFound(
                 "images.no_base",
-                f"There is no image {name} on this machine, and nothing stands in for it.",
+                f"The image {name} does not exist on this machine, and no recipe for it exists.",
                 hint=did_you_mean(name, known) or "Build it here first, or load it from an archive.",
             )
 
 
 async def _make(store: ImageStore, stand_in: BaseImage) -> None:
-    """Once for each recipe: the image also carries its recipe's digest as a name."""
+    """Creates the image once for each recipe: it is also tagged with its recipe's digest."""
     made = f"localhost/stand-in/{ImageName.parse(stand_in.name).path.rpartition('/')[2]}:{stand_in.recipe.digest()}"
     if await store.has(made):
         return
     with tempfile.TemporaryDirectory(prefix="drydock-image-") as folder:
         tree = await stand_in.recipe.write(Path(folder))
-        # Made under another name first: the digest's name promises a whole image under all its names.
+        # Created under another name first, because the digest's name means a complete image with all its names.
         await store.commit(tree, stand_in.name, *stand_in.config)
         await to_thread.run_sync(lambda: shutil.rmtree(tree, ignore_errors=True))
     await store.buildah("tag", stand_in.name, *stand_in.names[1:], made)

@@ -1,4 +1,4 @@
-"""An image from a Dockerfile, without a Docker engine."""
+"""Builds an image from a Dockerfile, without a Docker engine."""
 
 import configparser
 import os
@@ -20,7 +20,7 @@ _PIP_CONFIG: Final = Path("/etc/pip.conf")
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What to build: a folder, its Dockerfile, and what the image shall be called."""
+    """A build: the folder, its Dockerfile, and the name of the image."""
 
     context: Path
     name: ImageName
@@ -33,11 +33,11 @@ class BuildRequest:
 
 
 async def build(store: ImageStore, order: BuildRequest) -> str:
-    """Builds into the store and returns the image's full name. Base images are stand-ins or earlier builds."""
+    """Builds into the store and returns the image's full name. Base images are local replacements or earlier builds."""
     if not order.recipe.is_file():
         raise NotFound(
             "images.no_dockerfile",
-            f"There is no file {order.recipe}.",
+            f"The file {order.recipe} does not exist.",
             hint="Name the folder that holds the Dockerfile, or the Dockerfile itself.",
         )
     await provide(store, bases(order.recipe.read_text(), order.arguments))
@@ -45,7 +45,7 @@ async def build(store: ImageStore, order: BuildRequest) -> str:
     with tempfile.TemporaryDirectory(prefix="drydock-build-") as folder:
         mounts = [f"--volume={source}:{target}:ro" for source, target in _mounts(Path(folder))]
         arguments = [f"--build-arg={key}={value}" for key, value in order.arguments.items()]
-        # The machine's network and no namespaces of a runtime: nothing to set up, and nothing to leave behind.
+        # The machine's network and no namespaces of a runtime: nothing to set up, and nothing to clean up.
         how = ["--pull-never", "--isolation=chroot", "--network=host", "--layers", "--force-rm"]
         await store.buildah(
             "bud", "--quiet", *how, *mounts, *arguments, "--tag", name, "--file", order.recipe, order.context
@@ -54,7 +54,7 @@ async def build(store: ImageStore, order: BuildRequest) -> str:
 
 
 def _mounts(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """What a build step needs to reach the network as this machine does. None of it gets into the image."""
+    """Mounts through which a build step reaches the network as this machine does. They are not part of the image."""
     if _CERTIFICATES.is_file():
         yield _CERTIFICATES, _CERTIFICATES
     settings = pip_settings(os.environ, [_PIP_CONFIG, Path("~/.config/pip/pip.conf").expanduser()])
@@ -66,21 +66,21 @@ def _mounts(folder: Path) -> Iterator[tuple[Path, Path]]:
         yield folder / "pip.conf", _PIP_CONFIG
 
 
-# Where packages come from and whom to trust; not where this machine keeps its files.
-_PIP_WORDS: Final = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
+# Settings of package sources and trust, but not of this machine's folders.
+_PIP_SETTINGS: Final = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
 
 
 def pip_settings(env: Mapping[str, str], files: list[Path]) -> dict[str, str]:
-    """The machine's settings as pip itself would find them: later files win, the environment over all."""
+    """The machine's settings as pip reads them: later files win, and the environment wins over files."""
     config = configparser.ConfigParser(interpolation=None)
     config.read(files)
     found = {
         word: value
-        for word in _PIP_WORDS
+        for word in _PIP_SETTINGS
         if (
             value := env.get(f"PIP_{word.upper().replace('-', '_')}")
             or config.get("global", word, fallback="")
         )
     }
-    # pip brings certificates of its own; the ones mounted here are those this machine trusts.
+    # pip has its own certificates; the mounted ones are those that this machine trusts.
     return found | ({"cert": str(_CERTIFICATES)} if _CERTIFICATES.is_file() else {})

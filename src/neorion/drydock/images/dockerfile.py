@@ -1,4 +1,4 @@
-"""Which images a Dockerfile starts from. Pure: the text in, names out."""
+"""Finds the base images of a Dockerfile. Pure: text in, names out."""
 
 import re
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))")
 
 
 def bases(text: str, given: Mapping[str, str]) -> list[str]:
-    """Full names, each once, in order. `given` are the build's arguments; earlier stages and scratch are no images."""
+    """Full names, each once, in order. `given` are the build's arguments; earlier stages and scratch do not count."""
     arguments, stages, found = dict[str, str](), {"scratch"}, list[str]()
     for line in _LINE_GOES_ON.sub(" ", text).splitlines():
         instruction = _INSTRUCTION.fullmatch(line)
         if instruction is None:
             continue
-        # What is empty when it is filled in is named as it was written.
+        # A name that becomes empty after substitution is kept as written.
         words = (_filled(instruction[2], arguments | dict(given)).strip() or instruction[2]).split()
         match instruction[1].upper():
             case "ARG" if not found:

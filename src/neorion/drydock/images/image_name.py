@@ -1,4 +1,4 @@
-"""What an image is called, in full."""
+"""Full names of images."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ImageName:
-    """Registry, path and tag: "python:3.11-slim" is docker.io, library/python, 3.11-slim, as everywhere."""
+    """Registry, path and tag: "python:3.11-slim" is docker.io, library/python, 3.11-slim, as usual."""
 
     host: str
     path: str
@@ -27,7 +27,7 @@ class ImageName:
         if found is None:
             raise Invalid(
                 "images.bad_name",
-                f'"{text[:100]}" is no name of an image.',
+                f'"{text[:100]}" is not a valid name of an image.',
                 hint='Write it as "trainer:dev" or "ghcr.io/team/trainer:dev", in lower case.',
             )
         host = found["host"] or "docker.io"

@@ -1,4 +1,4 @@
-"""Images from archives, as `docker save`, `buildah push` or `skopeo copy` write them."""
+"""Loads images from archives, as `docker save`, `buildah push` or `skopeo copy` write them."""
 
 import tarfile
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class _Archive:
 
 
 async def load(store: ImageStore, path: Path) -> list[str]:
-    """Takes the image into the store and returns its full names."""
+    """Loads the image into the store and returns its full names."""
     archive = _read(path)
     names = [str(ImageName.parse(name)) for name in archive.names]
     if not names:
@@ -64,7 +64,7 @@ def _read(path: Path) -> _Archive:
     except (OSError, KeyError, tarfile.TarError, msgspec.MsgspecError) as error:
         raise Invalid(
             "images.bad_archive",
-            f"{path} is no archive of an image.",
+            f"{path} is not an archive of an image.",
             hint="Give a tar file as docker save or buildah push oci-archive: writes it.",
         ) from error
 

@@ -23,7 +23,7 @@ class Registry:
         return cls(f"{layout.addresses.host}:{layout.port(PortOffset.REGISTRY)}", layout.data("registry"))
 
     def command(self) -> tuple[str, ...]:
-        """Writes its configuration and returns what to run."""
+        """Writes the configuration and returns the command to run."""
         self.folder.mkdir(parents=True, exist_ok=True)
         config = self.folder / "config.yml"
         # JSON is YAML.
@@ -40,6 +40,6 @@ class Registry:
         return (find(_PROGRAM), "serve", str(config))
 
     def hosts_toml(self) -> str:
-        """For a container runtime: every name is answered here, and nobody else is asked."""
+        """The configuration for a container runtime: every image is pulled from this registry and from no other."""
         url = f"http://{self.address}"
         return f'server = "{url}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n'

@@ -1,4 +1,4 @@
-"""Images on this machine, kept apart from those of any other tool."""
+"""The image store of this machine, separate from those of other tools."""
 
 import json
 import os
@@ -13,9 +13,9 @@ from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.machine import ask
 from neorion.drydock.network import reaching_clusters
 
-# A short name means Docker Hub's, and nobody is asked which registry was meant.
+# A short name means Docker Hub, without a prompt for the registry.
 _REGISTRIES: Final = 'unqualified-search-registries = ["docker.io"]\nshort-name-mode = "disabled"\n'
-# Mounts and processes of a build that is killed go with these namespaces.
+# Mounts and processes of a killed build end with these namespaces.
 _ALONE: Final = (
     "unshare",
     "--mount",
@@ -34,7 +34,7 @@ class _Listed(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class ImageStore:
-    """A folder of images and their layers, in the user's cache: shared by all clusters, safe for several at once."""
+    """A folder of images and their layers, in the user's cache: shared by all clusters, safe for concurrent use."""
 
     folder: Path
 
@@ -48,7 +48,7 @@ class ImageStore:
         registries.write_text(_REGISTRIES)
         where = ["--root", self.folder / "layers", "--runroot", self.folder / "run"]
         command = [*_ALONE, "env", f"CONTAINERS_REGISTRIES_CONF={registries}", "buildah", *where, *words]
-        # Images are pushed to a cluster's registry; steps of a build may need the proxy.
+        # Pushes go to a cluster's registry; steps of a build may need the proxy.
         return await ask(command, env=reaching_clusters(os.environ))
 
     async def has(self, name: str) -> bool:
@@ -56,14 +56,14 @@ class ImageStore:
         return any(name in (image.names or []) for image in msgspec.convert(listed, list[_Listed]))
 
     async def commit(self, tree: Path, name: str, *config: str) -> None:
-        """An image of one layer: `tree` is a folder or a tar file."""
+        """Commits an image of one layer: `tree` is a folder or a tar file."""
         container = (await self.buildah("from", "scratch")).strip()
         await self.buildah("add", "--quiet", container, tree, "/")
         await self.buildah("config", *config, container)
         await self.buildah("commit", "--quiet", "--rm", container, name)
 
     async def push(self, name: str, registry: str) -> None:
-        """Sends the layers that the registry does not have. Lightly packed: it goes no further than this machine."""
+        """Pushes the layers that the registry lacks. With light compression, because they stay on this machine."""
         image = ImageName.parse(name)
         target = f"docker://{registry}/{image.path}:{image.tag}"
         await self.buildah("push", "--quiet", "--tls-verify=false", "--compression-level=1", name, target)

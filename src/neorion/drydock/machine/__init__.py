@@ -1,6 +1,6 @@
-"""What drydock asks of the machine it runs on: programs, control groups, kernel limits.
+"""Access to the machine: programs, control groups, kernel limits.
 
-Nothing here knows what a cluster is.
+Independent of clusters.
 """
 
 from neorion.drydock.machine.cgroups import Cgroups

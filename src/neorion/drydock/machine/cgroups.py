@@ -1,7 +1,7 @@
-"""Control groups: how everything that belongs to a node is found, counted and ended.
+"""Control groups, by which the processes of a node are found, counted and ended.
 
 A process cannot leave its group by forking, so a group's name, written down before the first process starts, is enough
-to end all of them, whatever became of the program that started them.
+to end all of them, even if the program that started them is gone.
 """
 
 import errno
@@ -16,18 +16,18 @@ from neorion.keel.base import Duration, Retry
 from neorion.keel.clock import Clock
 
 ROOT: Final = Path("/sys/fs/cgroup")
-# What kubelets divide among pods. A unified hierarchy must be told to hand them down.
+# The controllers that kubelets divide among pods. A unified hierarchy needs them enabled for children.
 _CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory", "pids")
-# A killed process leaves its group within milliseconds; a disk that is busy may hold it for longer.
+# A killed process leaves its group within milliseconds; a busy disk may delay it.
 _END_STEPS: Final = 500
 _END_STEP: Final = Duration.of(ms=10)
-# Somebody is in it still, or made a group in it meanwhile.
+# The group still has processes, or got a child group meanwhile.
 _OCCUPIED: Final = frozenset({errno.EBUSY, errno.ENOTEMPTY})
 
 
 @dataclass(frozen=True, slots=True)
 class Cgroups:
-    """Every hierarchy of this machine: one on a unified machine, a dozen on one of the first version."""
+    """All hierarchies of this machine: one with cgroup v2, a dozen with v1."""
 
     root: Path = ROOT
 
@@ -41,17 +41,17 @@ class Cgroups:
         for hierarchy in self.hierarchies():
             folder = hierarchy
             for part in name.split("/"):
-                _hand_down(folder)
+                _enable_controllers(folder)
                 parent, folder = folder, folder / part
                 folder.mkdir(exist_ok=True)
                 _fill_cpuset(parent, folder)
 
     def entries(self, name: str) -> list[Path]:
-        """The files to which a process writes its id to enter."""
+        """The files to which a process writes its id to join."""
         return [hierarchy / name / "cgroup.procs" for hierarchy in self.hierarchies()]
 
     def pids(self, name: str) -> set[int]:
-        """Everybody in the group and below."""
+        """All processes in the group and below."""
         found = set[int]()
         for hierarchy in self.hierarchies():
             for folder in _tree(hierarchy / name):
@@ -59,7 +59,7 @@ class Cgroups:
         return found
 
     async def end(self, name: str, clock: Clock) -> None:
-        """Kills everybody in the group and below, and removes it. A group that is gone already is no error."""
+        """Kills all processes in the group and below, and removes it. Accepts a group that is gone."""
         for _ in range(_END_STEPS):
             for pid in self.pids(name):
                 _kill(pid)
@@ -88,7 +88,7 @@ class Cgroups:
 
 
 def _tree(folder: Path) -> Iterator[Path]:
-    """Deepest first, as they have to be removed."""
+    """The folders below, deepest first, as they have to be removed."""
     for path, _, _ in os.walk(folder, topdown=False):
         yield Path(path)
 
@@ -108,7 +108,7 @@ def _kill(pid: int) -> None:
         return
 
 
-def _hand_down(folder: Path) -> None:
+def _enable_controllers(folder: Path) -> None:
     switch = folder / "cgroup.subtree_control"
     available = folder / "cgroup.controllers"
     if available.exists() and switch.exists():
@@ -119,7 +119,7 @@ def _hand_down(folder: Path) -> None:
 
 
 def _fill_cpuset(parent: Path, folder: Path) -> None:
-    """The first version's cpuset gives a new group no processors at all, and no process may enter it then."""
+    """Copies the parent's CPUs: cgroup v1 gives a new cpuset none, and then no process may join it."""
     if (folder / "cgroup.controllers").exists():
         return
     for name in ("cpuset.cpus", "cpuset.mems"):

@@ -1,4 +1,4 @@
-"""Short calls to other programs: what they say, or an error with their last words."""
+"""Short calls to other programs: returns their output, or raises an error with the end of it."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import anyio
 
 from neorion.keel.base import NotFound, Terminal
 
-# Enough of a complaint to act on; the end of it says what went wrong.
+# The end of the output, which states the reason.
 _LAST_CHARS: Final = 600
 # Debian keeps these out of an ordinary user's PATH, and out of root's where that one came by `su`.
 _ALSO: Final = ("/usr/sbin", "/sbin")

@@ -9,6 +9,6 @@ _INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
 def raise_inotify_limit(limit: Path = _INOTIFY) -> None:
-    """Raised, never lowered again: by the time a cluster goes, others may live on it."""
+    """Raises the limit, and never lowers it, because other clusters may need it later."""
     if int(limit.read_text()) < INOTIFY_INSTANCES:
         limit.write_text(str(INOTIFY_INSTANCES))

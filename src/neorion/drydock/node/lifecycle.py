@@ -1,4 +1,4 @@
-"""Nodes come, start again and go."""
+"""Adds, starts and removes nodes."""
 
 import itertools
 import os
@@ -29,8 +29,8 @@ _OUR_NETWORK: Final = Path("/proc/self/ns/net")
 
 
 async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = ignore_progress) -> Node:
-    """Makes a node and returns when it is Ready. The cluster must be fitted out."""
-    # Refused before anything is made.
+    """Creates a node and returns when it is Ready. The cluster must have its services."""
+    # Validated before anything is created.
     reserved(spec, HostCapacity.this())
     node = await claim(cluster.layout, name, spec)
     await bring_up(cluster, node, tell)
@@ -38,12 +38,12 @@ async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = 
 
 
 async def bring_up(cluster: Cluster, node: Node, tell: Tell = ignore_progress) -> None:
-    """Starts a node that does not run: a new one, or one that crashed. One that runs is let be."""
+    """Starts a node that does not run, new or crashed. Keeps one that runs."""
     if running(cluster.layout.folder, node.part):
         if await _is_plugged(cluster, node):
             await route_services(cluster.layout.addresses, nodes_up(cluster))
             return
-        # Whoever started it was ended before it had its cable, and without that it gives up.
+        # The start was interrupted before the node had its network, and without that it gives up.
         await cluster.stop(node.part)
     tell(f"starting node {node.name}")
     _make_identity(cluster, node)
@@ -61,7 +61,7 @@ async def bring_up(cluster: Cluster, node: Node, tell: Tell = ignore_progress) -
 
 
 async def ensure_nodes(cluster: Cluster, count: int, tell: Tell = ignore_progress) -> None:
-    """Brings back every node that does not run, and adds plain ones until there are `count`."""
+    """Restarts every node that does not run, and adds plain ones until there are `count`."""
     known = nodes(cluster.layout)
     free = (
         name
@@ -76,7 +76,7 @@ async def ensure_nodes(cluster: Cluster, count: int, tell: Tell = ignore_progres
 
 
 async def remove(cluster: Cluster, name: str) -> None:
-    """Takes a node and its pods away, whatever state it is in. Safe to repeat until it is gone."""
+    """Removes a node and its pods in any state. Safe to repeat until it is gone."""
     node = find(cluster.layout, name)
     await cluster.stop(node.part)
     await Cgroups().end(node.cgroup, cluster.clock)
@@ -87,18 +87,18 @@ async def remove(cluster: Cluster, name: str) -> None:
     for file in (cluster.pki.certificate(node.part), cluster.pki.key(node.part)):
         file.unlink(missing_ok=True)
     cluster.layout.log(node.part).unlink(missing_ok=True)
-    # Unpacked images are many small files; nobody waits for them but the caller.
+    # In a thread, because unpacked images are many small files.
     await to_thread.run_sync(shutil.rmtree, node.folder)
 
 
 def nodes_up(cluster: Cluster) -> list[int]:
-    """The indexes of those that run, Ready or not."""
+    """The indexes of running nodes, Ready or not."""
     live = {process.part for process in running(cluster.layout.folder)}
     return [node.index for node in nodes(cluster.layout) if node.part in live]
 
 
 def init_pid(cluster: Cluster, name: str) -> int:
-    """The process that holds a node's namespaces: enter them with nsenter, or kill it to see a node crash."""
+    """The process with a node's namespaces: enter them with nsenter, or kill it to crash the node."""
     node = find(cluster.layout, name)
     live = running(cluster.layout.folder, node.part)
     found = next((process.pid for process in live if process.argv[0] == "unshare"), None)
@@ -109,16 +109,16 @@ def init_pid(cluster: Cluster, name: str) -> int:
 
 def _make_identity(cluster: Cluster, node: Node) -> None:
     pki = cluster.pki
-    # One certificate for both directions: as a client it is the node, as a server it has the node's address.
+    # One certificate for both uses: as a client it is the node, as a server it has the node's address.
     hosts = (node.name, str(node.address))
     pki.issue(node.part, Subject(f"system:node:{node.name}", ("system:nodes",), hosts))
     pki.issue("kube-proxy", Subject("system:kube-proxy"))
 
 
 async def _register(api: Api, node: Node) -> None:
-    """The Node object comes first, with labels and taints that a kubelet would not be allowed to give itself.
+    """Creates the Node object first, with labels and taints that a kubelet may not set itself.
 
-    Not without a Ready condition: a kubelet that finds none waits seconds before it reports for the first time.
+    It has a Ready condition, because a kubelet that finds none waits seconds before its first report.
     """
     taints = [
         {"key": taint.key, "value": taint.value, "effect": taint.effect.value} for taint in node.spec.taints
@@ -133,7 +133,7 @@ async def _register(api: Api, node: Node) -> None:
     try:
         await api.create("/api/v1/nodes", body)
     except Conflict:
-        # Of an earlier life of the same node, whose last words may still be that it is Ready.
+        # From an earlier run of the node, which may have ended while Ready.
         await api.merge(f"/api/v1/nodes/{node.name}/status", {"status": body["status"]})
 
 
@@ -183,13 +183,13 @@ async def _is_ready(api: Api, node: Node) -> None:
     found = await api.get(f"/api/v1/nodes/{node.name}")
     conditions: list[dict[str, Any]] = found.get("status", {}).get("conditions", [])
     ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
-    # Its devices are counted a moment after its kubelet reports for the first time.
+    # Devices are counted a moment after the first report of the kubelet.
     if not ready or int(found["status"]["capacity"].get(RESOURCE, 0)) != node.spec.gpus:
         raise Retry("node.not_ready", f'Node "{node.name}" is not Ready yet.', hint="It will be in a moment.")
 
 
 async def _deregister(api: Api, node: Node) -> None:
-    """With its pods: left alone, they would be counted as running for another minute."""
+    """Deletes the node and its pods, which would otherwise count as running for another minute."""
     pods = await api.get(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node.name}")
     paths = [
         f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

@@ -1,4 +1,4 @@
-"""Which real nodes a cluster has: one folder each, with a record in it."""
+"""The real nodes of a cluster: one folder each, with a record in it."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
@@ -23,7 +23,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A real node, whether it runs or not."""
+    """A real node, running or not."""
 
     layout: Layout
     name: str
@@ -36,7 +36,7 @@ class Node:
 
     @property
     def part(self) -> str:
-        """Its name among the cluster's processes and logs."""
+        """The node's name among the cluster's processes and logs."""
         return f"node-{self.name}"
 
     @property
@@ -57,12 +57,12 @@ def nodes_folder(layout: Layout) -> Path:
 
 
 def cluster_cgroup(layout: Layout) -> str:
-    """By slot, not by name: no two clusters of a machine share it, whoever's they are."""
+    """The cluster's control group. Named by slot, so that no two clusters of a machine share it."""
     return layout.addresses.bridge
 
 
 def nodes(layout: Layout) -> list[Node]:
-    """In the order of their addresses."""
+    """The nodes in the order of their addresses."""
     found = (_read(layout, path.name) for path in nodes_folder(layout).glob("*") if path.is_dir())
     return sorted((node for node in found if node is not None), key=lambda node: node.index)
 
@@ -80,7 +80,7 @@ def find(layout: Layout, name: str) -> Node:
 
 
 async def claim(layout: Layout, name: str, spec: NodeSpec) -> Node:
-    """Gives a new node its folder and its address."""
+    """Assigns a folder and an address to a new node."""
     if not is_name(name):
         raise Invalid(
             "node.bad_name",

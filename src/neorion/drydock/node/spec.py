@@ -1,4 +1,4 @@
-"""What a real node shall be like."""
+"""The desired properties of a real node."""
 
 import os
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from neorion.keel.base import Invalid, Quantity, UnitError, did_you_mean
 
 # The kubelet's own default.
 PODS_DEFAULT: Final = 110
-# As many as a node's pod network has addresses for, less the bridge's own and the broadcast.
+# The addresses in a node's pod network, less the bridge's own and the broadcast.
 PODS_MAX: Final = 250
 GPUS_MAX: Final = 64
-# A kubelet keeps this back by itself, so that it notices in time when memory runs out.
+# A kubelet reserves this itself, so that it notices in time when memory runs out.
 MEMORY_SPARE: Final = Quantity.parse("100Mi")
 
 
 class TaintEffect(StrEnum):
-    """What a taint does to pods that do not tolerate it."""
+    """The effect of a taint on pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -28,7 +28,7 @@ class TaintEffect(StrEnum):
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """What keeps pods off a node."""
+    """A taint: keeps pods off a node."""
 
     key: str
     effect: TaintEffect
@@ -36,20 +36,20 @@ class Taint(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> "Taint":
-        """Kubernetes' form: "nvidia.com/gpu=present:NoSchedule"; the value may be missing."""
+        """Parses Kubernetes' form: "nvidia.com/gpu=present:NoSchedule"; the value may be missing."""
         pair, _, effect = text.rpartition(":")
         key, _, value = pair.partition("=")
         if not key or effect not in list(TaintEffect):
             raise Invalid(
                 "node.bad_taint",
-                f'"{text[:100]}" is no taint.',
+                f'"{text[:100]}" is not a valid taint.',
                 hint=f'Write "key=value:NoSchedule". {did_you_mean(effect, list(TaintEffect))}'.strip(),
             )
         return cls(key, TaintEffect(effect), value)
 
 
 class NodeSpec(msgspec.Struct, frozen=True):
-    """A node has the machine's processors and memory unless it is given less; it can never be given more."""
+    """A real node. It has the machine's processors and memory, or less if limited here."""
 
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
@@ -64,7 +64,7 @@ PLAIN: Final = NodeSpec()
 
 @dataclass(frozen=True, slots=True)
 class HostCapacity:
-    """What there is to divide."""
+    """The processors and memory of this machine."""
 
     cpus: Quantity
     memory: Quantity
@@ -76,7 +76,7 @@ class HostCapacity:
 
 
 def reserved(spec: NodeSpec, machine: HostCapacity) -> dict[str, str]:
-    """What the kubelet must keep back so that the node offers what was asked for; also the check of the request."""
+    """The resources that the kubelet must reserve so that the node offers the requested ones. Validates the request."""
     if not 1 <= spec.pods <= PODS_MAX or not 0 <= spec.gpus <= GPUS_MAX:
         raise Invalid(
             "node.bad_size",
@@ -94,13 +94,13 @@ def reserved(spec: NodeSpec, machine: HostCapacity) -> dict[str, str]:
 
 def _rest(name: str, text: str, whole: Quantity) -> Quantity:
     try:
-        asked = Quantity.parse(text)
+        requested = Quantity.parse(text)
     except UnitError as error:
         raise Invalid("node.bad_quantity", f"{name}: {error}.", hint='Write "1", "500m" or "4Gi".') from error
-    if not asked or asked > whole:
+    if not requested or requested > whole:
         raise Invalid(
             "node.too_large",
             f"A real node cannot offer {text} of {name}: this machine has {whole}.",
             hint="Ask for less, or simulate the node: neorion drydock up --simulated.",
         )
-    return whole - asked
+    return whole - requested

@@ -1,6 +1,6 @@
-"""Nodes that exist in the API server alone: their types, their lives, and KWOK, which plays them.
+"""Nodes that exist only in the API server: their types, their lifecycle, and KWOK, which simulates them.
 
-What runs on them is pretended too; real nodes are another room.
+Their pods are simulated too. Real nodes are in `drydock.node`.
 """
 
 from neorion.drydock.simulated.nodes import (

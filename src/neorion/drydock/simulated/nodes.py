@@ -1,4 +1,4 @@
-"""Simulated nodes: KWOK plays them, and the API server cannot tell them from real ones."""
+"""Simulated nodes: KWOK maintains them, and the API server treats them like real ones."""
 
 from ipaddress import IPv4Network
 from typing import Final
@@ -15,27 +15,27 @@ from neorion.drydock.simulated.stages import stages
 from neorion.drydock.simulated.types import SimulatedNodeGroup, machine_type
 from neorion.keel.base import Deadline, Duration, NotFound, did_you_mean
 
-# The type of a simulated node, and how KWOK knows that it is its own.
+# The label with the type of a simulated node, and the annotation by which KWOK selects its nodes.
 LABEL: Final = "drydock.neorion.dev/simulated"
 PLAYED: Final = "kwok.x-k8s.io/node"
-# On its Lease: somebody else holds it for years, so KWOK renews it no more and the node is taken for lost.
+# A spec for the node's Lease with another holder, so that KWOK stops renewing it and the node becomes NotReady.
 SILENCE: Final = {"spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 100_000_000}}
-# Where there are real nodes too: pods are to run on those unless they say otherwise.
+# Used if the cluster has real nodes too: pods run on those unless they tolerate it.
 _TAINT: Final = {"key": PLAYED, "value": "fake", "effect": "NoSchedule"}
-# Renewed every quarter of it: much longer, and the controller manager takes them for lost (it waits 10 s).
+# Renewed every quarter of it. Much longer, and the controller manager takes nodes for lost (it waits 10 s).
 _LEASE_S: Final = 20
 _AT_ONCE: Final = 16
 _READY_MOST: Final = Duration.of(seconds=60)
-_LOOK_EVERY: Final = Duration.of(ms=100)
+_POLL_EVERY: Final = Duration.of(ms=100)
 
 
 def _networks(layout: Layout) -> tuple[IPv4Network, IPv4Network]:
-    """Addresses of simulated nodes, and of the pods on them."""
+    """The addresses of simulated nodes, and of the pods on them."""
     nodes, pods = layout.addresses.simulated.subnets(new_prefix=17)
     return nodes, pods
 
 
-def _player(cluster: Cluster) -> Component:
+def _kwok(cluster: Cluster) -> Component:
     layout = cluster.layout
     flags = {
         "kubeconfig": layout.kubeconfig_of("kwok"),
@@ -43,7 +43,7 @@ def _player(cluster: Cluster) -> Component:
         "cidr": _networks(layout)[1],
         "node-lease-duration-seconds": _LEASE_S,
         "config": layout.data("kwok.yaml"),
-        # It would tell of every lease it renews.
+        # By default it would log every renewal.
         "v": "WARN",
     }
     program = str(cluster.shelf.path("kwok"))
@@ -51,7 +51,7 @@ def _player(cluster: Cluster) -> Component:
 
 
 async def start_kwok(cluster: Cluster, tell: Tell = ignore_progress) -> None:
-    """Needed once, before the first simulated node."""
+    """Starts KWOK. Needed once, before the first simulated node."""
     layout = cluster.layout
     await build_missing(cluster.shelf, ["kwok"], tell)
     cluster.pki.issue("kwok", Subject("drydock-kwok", ("system:masters",)))
@@ -59,17 +59,17 @@ async def start_kwok(cluster: Cluster, tell: Tell = ignore_progress) -> None:
     async with cluster.api() as api:
         version = (await api.get("/version"))["gitVersion"]
     layout.data("kwok.yaml").write_text(stages(version))
-    await cluster.ensure(_player(cluster))
+    await cluster.ensure(_kwok(cluster))
 
 
 async def resume_kwok(cluster: Cluster, tell: Tell = ignore_progress) -> None:
-    """Where there were simulated nodes, they go on."""
+    """Restarts KWOK if the cluster had simulated nodes."""
     if cluster.layout.data("kwok.yaml").exists():
         await start_kwok(cluster, tell)
 
 
 async def ensure_simulated(cluster: Cluster, group: SimulatedNodeGroup) -> None:
-    """Adds as many as are missing."""
+    """Adds missing nodes up to the group's count."""
     async with cluster.api() as api:
         there = await api.get(f"/api/v1/nodes?labelSelector={LABEL}={group.type}")
     missing = group.count - len(there["items"])
@@ -100,7 +100,7 @@ async def add_simulated(cluster: Cluster, group: SimulatedNodeGroup, tell: Tell 
 
 
 async def remove_simulated(cluster: Cluster, name: str) -> None:
-    """Its pods go with it, as those of a machine that was taken away."""
+    """Removes a node and its pods, like a machine that was taken away."""
     async with cluster.api() as api:
         names = await _names(api)
         if name not in names:
@@ -113,13 +113,13 @@ async def remove_simulated(cluster: Cluster, name: str) -> None:
 
 
 async def fail_simulated(cluster: Cluster, name: str) -> None:
-    """The node falls silent, as one whose machine died; it is NotReady ten seconds later, and until it is removed."""
+    """Stops the heartbeat of a node, as if its machine had died. It is NotReady ten seconds later, until it is removed."""
     async with cluster.api() as api:
         await api.merge(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}", SILENCE)
 
 
 async def check_simulated(cluster: Cluster) -> None:
-    """Keeps pods that do not ask for them off simulated nodes, from now on."""
+    """Taints simulated nodes, so that only pods with a toleration run on them."""
     async with cluster.api() as api:
         listed = await api.get(f"/api/v1/nodes?labelSelector={LABEL}")
         for node in listed["items"]:
@@ -139,7 +139,7 @@ def _name(group: SimulatedNodeGroup, number: int) -> str:
 
 def _node(layout: Layout, group: SimulatedNodeGroup, number: int, place: int) -> Object:
     kind, name = machine_type(group.type), _name(group, number)
-    # From the second on: the first address is the network's own.
+    # From the second on, because the first address is the network's own.
     address = str(_networks(layout)[0][1 + place])
     return {
         "apiVersion": "v1",
@@ -161,7 +161,7 @@ def _node(layout: Layout, group: SimulatedNodeGroup, number: int, place: int) ->
 async def _until_ready(cluster: Cluster, api: Api, names: set[str]) -> None:
     with anyio.move_on_after(_READY_MOST.seconds):
         while not names <= {_name_of(node) for node in await _ready(api)}:
-            await cluster.clock.sleep(_LOOK_EVERY)
+            await cluster.clock.sleep(_POLL_EVERY)
         return
     raise Deadline(
         "drydock.nodes_slow",

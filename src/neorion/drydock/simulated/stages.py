@@ -1,16 +1,16 @@
-"""How simulated nodes and pods go through their lives: what KWOK is to do, and when.
+"""The lifecycle of simulated nodes and pods, as a configuration of KWOK.
 
-A node becomes Ready after its boot time. A pod on it runs at once; it ends by itself if it belongs to a Job or says how
-long it runs, and with the exit code that it says.
+A node becomes Ready after its boot time. A pod on it runs at once; it ends by itself if it belongs to a Job or has a
+run time, with the exit code of its annotation.
 """
 
 from typing import Any, Final
 
 import yaml
 
-# On a node: how long it takes to boot, as in "30s".
+# On a node: the time to boot, e.g. "30s".
 BOOT_TIME: Final = "drydock.neorion.dev/boot-time"
-# On a pod: how long it runs, and how it ends.
+# On a pod: its run time, and its exit code.
 RUNS_FOR: Final = "drydock.neorion.dev/runs-for"
 EXIT_CODE: Final = "drydock.neorion.dev/exit-code"
 _JOB_RUNS_MS: Final = 1000
@@ -119,56 +119,56 @@ containerStatuses:
 {{ end }}
 """
 
-_LIVES: Final = (".metadata.deletionTimestamp", "DoesNotExist")
-_RUNS: Final = (".status.phase", "In", "Running")
-_SAYS_HOW_LONG: Final = f'.metadata.annotations["{RUNS_FOR}"]'
+_NOT_DELETED: Final = (".metadata.deletionTimestamp", "DoesNotExist")
+_RUNNING: Final = (".status.phase", "In", "Running")
+_RUN_TIME: Final = f'.metadata.annotations["{RUNS_FOR}"]'
 
 
 def stages(version: str) -> str:
-    """KWOK's configuration; nodes say that their kubelet is of `version`."""
+    """KWOK's configuration; nodes report a kubelet of `version`."""
     ready = '.status.conditions.[] | select(.type == "Ready") | .status'
     ended = {"statusTemplate": _POD_ENDED % {"exit_code": EXIT_CODE}}
     return yaml.safe_dump_all(
         [
-            _stage(
+            _kwok_rule(
                 "node-boots",
                 "Node",
                 [(ready, "NotIn", "True")],
                 {"statusTemplate": _NODE_READY % {"version": version}},
                 _after(0, f'.metadata.annotations["{BOOT_TIME}"]'),
             ),
-            _stage(
+            _kwok_rule(
                 "pod-starts",
                 "Pod",
-                [_LIVES, (".status.phase", "In", "Pending"), (ready, "NotIn", "True")],
+                [_NOT_DELETED, (".status.phase", "In", "Pending"), (ready, "NotIn", "True")],
                 {"statusTemplate": _POD_RUNNING},
             ),
-            _stage(
+            _kwok_rule(
                 "job-ends",
                 "Pod",
                 [
-                    _LIVES,
-                    _RUNS,
+                    _NOT_DELETED,
+                    _RUNNING,
                     (".metadata.ownerReferences.[].kind", "In", "Job"),
-                    (_SAYS_HOW_LONG, "DoesNotExist"),
+                    (_RUN_TIME, "DoesNotExist"),
                 ],
                 ended,
                 _after(_JOB_RUNS_MS),
             ),
-            _stage(
+            _kwok_rule(
                 "pod-ends",
                 "Pod",
-                [_LIVES, _RUNS, (_SAYS_HOW_LONG, "Exists")],
+                [_NOT_DELETED, _RUNNING, (_RUN_TIME, "Exists")],
                 ended,
-                _after(0, _SAYS_HOW_LONG),
+                _after(0, _RUN_TIME),
             ),
-            _stage("pod-goes", "Pod", [(".metadata.deletionTimestamp", "Exists")], {"delete": True}),
+            _kwok_rule("pod-goes", "Pod", [(".metadata.deletionTimestamp", "Exists")], {"delete": True}),
         ],
         sort_keys=False,
     )
 
 
-def _stage(
+def _kwok_rule(
     name: str,
     kind: str,
     when: list[tuple[str, ...]],
@@ -192,6 +192,6 @@ def _condition(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"key": key, "operator": operator, **({"values": list(values)} if values else {})}
 
 
-def _after(otherwise_ms: int, said_at: str = "") -> dict[str, Any]:
-    said = {"durationFrom": {"expressionFrom": said_at}} if said_at else {}
-    return {"durationMilliseconds": otherwise_ms, **said}
+def _after(otherwise_ms: int, duration_at: str = "") -> dict[str, Any]:
+    duration = {"durationFrom": {"expressionFrom": duration_at}} if duration_at else {}
+    return {"durationMilliseconds": otherwise_ms, **duration}

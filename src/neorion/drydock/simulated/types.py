@@ -1,4 +1,4 @@
-"""Machine types that simulated nodes can play, as their clouds describe them."""
+"""Machine types of simulated nodes, with the properties that their clouds publish."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,7 +8,7 @@ from neorion.keel.base import Invalid, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class MachineType:
-    """What one machine has. `rack_nodes` of a type that is sold by the rack share one NVLink domain."""
+    """The resources of one machine. `rack_nodes` machines of a type sold by the rack share one NVLink domain."""
 
     instance: str
     region: str
@@ -32,7 +32,7 @@ class MachineType:
         return found
 
     def labels(self, index: int) -> dict[str, str]:
-        """Of the machine with this number: machines are spread over the zones in turn."""
+        """The labels of the machine with this number: machines are spread over the zones in turn."""
         found = {
             "kubernetes.io/arch": self.arch,
             "kubernetes.io/os": "linux",
@@ -65,18 +65,18 @@ TYPES: Final = {
     "p5.48xlarge": MachineType("p5.48xlarge", *_AWS, 192, 2048, 8, "NVIDIA-H100-80GB-HBM3"),
 }
 DEFAULT_TYPE: Final = "cpu"
-# A thousand take some ten seconds; more than this is a load test of one's own machine.
+# A thousand take some ten seconds; more than this would only test the load of the machine.
 COUNT_MAX: Final = 5000
 
 
 def machine_type(name: str) -> MachineType:
-    """By our short name or by the cloud's own."""
+    """Returns the type by its short name or by the cloud's own."""
     by_instance = {kind.instance: kind for kind in TYPES.values()}
     found = TYPES.get(name) or by_instance.get(name)
     if found is None:
         raise Invalid(
             "drydock.machine_type",
-            f'There is no machine type "{name}".',
+            f'The machine type "{name}" does not exist.',
             hint=did_you_mean(name, [*TYPES, *by_instance]),
         )
     return found
@@ -84,7 +84,7 @@ def machine_type(name: str) -> MachineType:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedNodeGroup:
-    """Simulated nodes of one type: what `100:h100x8` says."""
+    """Simulated nodes of one type, as in `100:h100x8`."""
 
     count: int
     type: str = DEFAULT_TYPE
@@ -95,7 +95,7 @@ class SimulatedNodeGroup:
         if not (count.isdecimal() and 0 < int(count) <= COUNT_MAX):
             raise Invalid(
                 "drydock.simulated",
-                f'"{text}" does not say how many nodes to simulate.',
+                f'"{text}" is not a valid number of simulated nodes.',
                 hint=f"Write COUNT or COUNT:TYPE, as in 100:h100x8; COUNT is 1 to {COUNT_MAX}.",
             )
         machine_type(kind or DEFAULT_TYPE)

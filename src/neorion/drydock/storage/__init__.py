@@ -1,6 +1,6 @@
-"""Volumes for claims: a default storage class, and the process that makes and removes a folder for each.
+"""Volumes for claims: a default storage class, and the process that creates and removes a folder for each.
 
-They live in the cluster's own folder, so every node has them and they go with the cluster. What is in them is the pods'.
+They are in the cluster's folder, so every node has them and they are removed with the cluster. Their content belongs to pods.
 """
 
 from neorion.drydock.storage.deploy import publish_storage, storage_part

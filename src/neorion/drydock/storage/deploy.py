@@ -1,4 +1,4 @@
-"""How a cluster gets its storage: the class, the rights, and the process."""
+"""Deploys the storage of a cluster: the class, the rights, and the process."""
 
 import sys
 from typing import Final

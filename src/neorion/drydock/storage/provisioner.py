@@ -41,7 +41,7 @@ class Provisioner:
             return None
         path = self._folder / name
         path.mkdir(parents=True, exist_ok=True)
-        # Pods may run as anybody, and a volume of this kind is not handed over to them by the kubelet.
+        # Pods may run as any user, and the kubelet does not change the owner of a volume of this kind.
         path.chmod(0o777)
         with suppress(AlreadyExists):
             await self._api.create(VOLUME.raw, volume_for(claim, str(path)))

@@ -1,4 +1,4 @@
-"""Volumes as the API server knows them, as far as they matter here."""
+"""PersistentVolumes with the fields that are used here."""
 
 from typing import Final
 
@@ -11,13 +11,13 @@ _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 
 
 class VolumeSpec(KubeStruct, frozen=True):
-    """Whose volume it is."""
+    """The storage class of a volume."""
 
     storage_class_name: str = ""
 
 
 class VolumeStatus(KubeStruct, frozen=True):
-    """Where it is in its life."""
+    """The phase of a volume."""
 
     phase: str = ""
 
@@ -38,13 +38,13 @@ def wants_volume(claim: PersistentVolumeClaim) -> bool:
 
 
 def is_left(volume: PersistentVolume) -> bool:
-    """Whether its claim is gone. The class says that the data goes too."""
+    """True if the volume's claim is gone. The class defines that its data is deleted too."""
     released = volume.status.phase == "Released" and volume.meta.deleted is None
     return released and volume.spec.storage_class_name == CLASS
 
 
 def name_of(claim: PersistentVolumeClaim) -> str:
-    """By the claim's identity: a claim that is tried twice gets one volume, a new one of the same name another."""
+    """The name of the claim's volume, by uid: a retry gets the same volume, a later claim of that name another."""
     return f"pvc-{claim.meta.uid}"
 
 
@@ -52,7 +52,7 @@ def volume_for(claim: PersistentVolumeClaim, path: str) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        # Whose it is to remove: without this, Kubernetes tries to, and fails.
+        # The provisioner that removes it: without this annotation Kubernetes tries to, and fails.
         "metadata": {"name": name_of(claim), "annotations": {_PROVISIONED_BY: PROVISIONER}},
         "spec": {
             "storageClassName": CLASS,

@@ -1,6 +1,6 @@
 """Clusters for tests: one shared by a whole run, and a namespace for each test.
 
-Asserts nothing, and knows no test. Fixtures for pytest are in `plugin`.
+Contains no assertions and no tests. Fixtures for pytest are in `plugin`.
 """
 
 from neorion.drydock.testing.namespaces import namespace

@@ -1,6 +1,6 @@
 """Fixtures for pytest: one real cluster for a whole run, and a namespace of its own for each test.
 
-A project asks for them in its `conftest.py`, by `pytest_plugins = ["neorion.drydock.testing.plugin"]`.
+A project enables them in its `conftest.py`, by `pytest_plugins = ["neorion.drydock.testing.plugin"]`.
 """
 
 import hashlib
@@ -18,16 +18,16 @@ from neorion.drydock.testing.shared import shared_cluster
 
 @pytest.fixture(scope="session")
 def cluster_wishes() -> ClusterOptions:
-    """What the cluster is to have beside its control plane: a project that wants nodes says so by a fixture of this name."""
+    """The options of the cluster. A project that needs nodes overrides this fixture."""
     return NO_EXTRAS
 
 
 @pytest.fixture(scope="session")
 def cluster(cluster_wishes: ClusterOptions, pytestconfig: pytest.Config) -> Generator[Cluster]:
-    """A real cluster, one for the whole run and all of its processes. Tests keep to a `kube_namespace` of their own."""
+    """A real cluster, shared by the whole run and all of its processes. Tests use a `kube_namespace` each."""
     if not ready(*cluster_wishes.programs):
         pytest.skip("the programs of clusters are not built (neorion drydock build)")
-    # Of this checkout: two of them may be tested at the same time.
+    # Named after the checkout, because two of them may be tested at the same time.
     name = f"test-{hashlib.sha256(str(pytestconfig.rootpath).encode()).hexdigest()[:8]}"
     with shared_cluster(name, ClusterManager.of(), cluster_wishes) as shared:
         yield shared
@@ -35,6 +35,6 @@ def cluster(cluster_wishes: ClusterOptions, pytestconfig: pytest.Config) -> Gene
 
 @pytest.fixture
 def kube_namespace(cluster: Cluster) -> Generator[str]:
-    """The name of a namespace that is ready for pods and goes with the test. For tests of any kind, with or without a loop."""
+    """The name of a namespace that is ready for pods and is removed after the test. For tests with or without a loop."""
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(namespace(cluster)) as name:
         yield name

@@ -16,39 +16,41 @@ from neorion.keel.base import Denied
 
 
 @contextmanager
-def shared_cluster(name: str, yard: ClusterManager, wishes: ClusterOptions = NO_EXTRAS) -> Generator[Cluster]:
-    """The first process makes the cluster, the last one removes it.
+def shared_cluster(
+    name: str, manager: ClusterManager, wishes: ClusterOptions = NO_EXTRAS
+) -> Generator[Cluster]:
+    """The first process creates the cluster, the last one removes it.
 
-    Each user holds a lock that the kernel releases even when a process is killed. A cluster that was left behind is
-    therefore found by the next run of the same name, and made again.
+    Each user holds a lock that the kernel releases even when a process is killed. A cluster that remained is
+    therefore found by the next run of the same name, and created again.
     """
     with _opened(name, "gate") as gate, _opened(name, "users") as users:
         fcntl.flock(gate, fcntl.LOCK_EX)
         if _is_alone(users.fileno()):
-            anyio.run(yard.down, name)
-            anyio.run(yard.up, name, wishes)
+            anyio.run(manager.down, name)
+            anyio.run(manager.up, name, wishes)
         fcntl.flock(users, fcntl.LOCK_SH)
         fcntl.flock(gate, fcntl.LOCK_UN)
         try:
-            yield yard.find(name)
+            yield manager.find(name)
         finally:
             fcntl.flock(gate, fcntl.LOCK_EX)
             if _is_alone(users.fileno()):
-                anyio.run(yard.down, name)
+                anyio.run(manager.down, name)
 
 
 def is_shared(name: str) -> bool:
-    """Whether a cluster of this name is, or was, shared by the processes of a test run."""
+    """True if a cluster of this name is, or was, shared by the processes of a test run."""
     return _lock(name, "gate").exists()
 
 
-def remove_unused(name: str, yard: ClusterManager) -> bool:
-    """Removes a shared cluster that no live process uses. Returns whether it did."""
+def remove_unused(name: str, manager: ClusterManager) -> bool:
+    """Removes a shared cluster that no running process uses. Returns true if it did."""
     with _opened(name, "gate") as gate, _opened(name, "users") as users:
-        # The holder of the gate makes the cluster, or removes it.
+        # The holder of the gate creates the cluster, or removes it.
         if not (_is_alone(gate.fileno()) and _is_alone(users.fileno())):
             return False
-        anyio.run(yard.down, name)
+        anyio.run(manager.down, name)
         return True
 
 
@@ -57,9 +59,9 @@ def _lock(name: str, purpose: str) -> Path:
 
 
 def _opened(name: str, purpose: str) -> BinaryIO:
-    """The lock file, which has a fixed name in a folder of everybody.
+    """Opens the lock file, which has a fixed name in a folder that all users share.
 
-    A link or a file of another user is refused: root would otherwise write where that user decides.
+    A link or a file of another user is refused: otherwise root would write to a path that the other user chooses.
     """
     path = _lock(name, purpose)
     try:

@@ -1,7 +1,7 @@
-"""The command line of iris, `iris` or `neorion iris`: work for the cluster, and the cluster itself.
+"""Command line of iris, `iris` or `neorion iris`: jobs, and the cluster itself.
 
-Speaks to a controller through the client alone. What a command declares stands in the module of its noun; what it
-does is imported when it is called, because the client brings a whole RPC stack along.
+It calls a controller with the client only. Commands are declared in the module of their noun; implementations are
+imported when a command runs, because the client imports a whole RPC stack.
 """
 
 import os
@@ -15,7 +15,7 @@ _SHELL: Final = "Your shell"
 
 app = App(
     "iris",
-    help="Jobs: run them, follow them, and see where they run.",
+    help="Run, follow and manage jobs on a cluster.",
     env_prefix="IRIS",
     distribution="neorion",
 )
@@ -23,32 +23,34 @@ app.mount(
     "run", "neorion.iris.cli.commands.run:run_command", help="Run a command on the cluster.", heading=_WORK
 )
 app.mount(
-    "job", "neorion.iris.cli.commands.job:job", help="See, follow, await and cancel jobs.", heading=_WORK
+    "job", "neorion.iris.cli.commands.job:job", help="List, follow, wait for and cancel jobs.", heading=_WORK
 )
-app.mount("task", "neorion.iris.cli.commands.task:task", help="See the tasks of a job.", heading=_WORK)
+app.mount("task", "neorion.iris.cli.commands.task:task", help="List the tasks of a job.", heading=_WORK)
 app.mount(
     "why",
     "neorion.iris.cli.commands.why:why_command",
-    help="Say why a job waits, or how it ended.",
+    help="Explain why a job waits, or how it ended.",
     heading=_WORK,
 )
 app.mount(
     "cluster",
     "neorion.iris.cli.commands.cluster:cluster",
-    help="See, start and stop a cluster.",
+    help="Show, start and stop a cluster.",
     heading=_CLUSTER,
 )
 app.mount(
     "worker",
     "neorion.iris.cli.commands.worker:worker",
-    help="See workers, empty them of work, and shut them out.",
+    help="List, drain and revoke workers.",
     heading=_CLUSTER,
 )
-app.mount("slice", "neorion.iris.cli.commands.slice:slices", help="See slices of machines.", heading=_CLUSTER)
+app.mount(
+    "slice", "neorion.iris.cli.commands.slice:slices", help="List slices of machines.", heading=_CLUSTER
+)
 app.mount(
     "audit",
     "neorion.iris.cli.commands.audit:audit_command",
-    help="List who changed what, the newest first.",
+    help="List the audit log, newest entries first.",
     heading=_CLUSTER,
 )
 app.mount("config", "neorion.iris.cli.commands.config:config", help="Check cluster files.", heading=_CLUSTER)
@@ -63,6 +65,6 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    # At once: the RPC client's threads may be on their way into Python, and an interpreter that winds itself down under
-    # them aborts, and the exit code with it.
+    # Exits at once: threads of the RPC client may enter Python, and an interpreter that finalizes at that moment
+    # aborts with another exit code.
     os._exit(run(app))

@@ -1,4 +1,4 @@
-"""The audit log's entries, as records to show."""
+"""Records and table of audit log entries."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from neorion.keel.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """A call that changed something, or was refused. `outcome` is "done" or the code of the error."""
+    """A call that changed something or was refused. `outcome` is "done" or an error code."""
 
     number: int
     when: Instant | None
@@ -32,20 +32,20 @@ class AuditRecord:
         )
 
 
-def deeds_table(clock: Clock) -> Table[AuditRecord]:
+def audit_table(clock: Clock) -> Table[AuditRecord]:
     return Table(
         (
-            Column("WHEN", lambda deed: ago(clock.now(), deed.when)),
-            Column("WHEN AT", lambda deed: deed.when, wide=True),
-            Column("WHO", lambda deed: deed.who),
-            Column("WHAT", lambda deed: deed.what),
-            Column("OUTCOME", lambda deed: deed.outcome, tone=_tone),
-            Column("TARGET", lambda deed: deed.target, wrap=True),
+            Column("WHEN", lambda entry: ago(clock.now(), entry.when)),
+            Column("WHEN AT", lambda entry: entry.when, wide=True),
+            Column("WHO", lambda entry: entry.who),
+            Column("WHAT", lambda entry: entry.what),
+            Column("OUTCOME", lambda entry: entry.outcome, tone=_tone),
+            Column("TARGET", lambda entry: entry.target, wrap=True),
         ),
-        name=lambda deed: str(deed.number),
-        empty="Nothing is on record.",
+        name=lambda entry: str(entry.number),
+        empty="The audit log has no entries.",
     )
 
 
-def _tone(deed: AuditRecord) -> Tone:
-    return Tone.GOOD if deed.outcome == "done" else Tone.BAD
+def _tone(entry: AuditRecord) -> Tone:
+    return Tone.GOOD if entry.outcome == "done" else Tone.BAD

@@ -1,4 +1,4 @@
-"""Files of variables: KEY=VALUE in lines, as Docker Compose reads them. A `$` is a `$`: nothing is filled in."""
+"""Parser of variable files: lines of KEY=VALUE, as in Docker Compose, without interpolation of `$`."""
 
 import re
 from pathlib import Path
@@ -11,13 +11,13 @@ _DOUBLE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(?:#.*)?')
 _SINGLE: Final = re.compile(r"'([^']*)'\s*(?:#.*)?")
 _COMMENT: Final = re.compile(r"(?:^|\s)#.*")
 _ESCAPED: Final = re.compile(r"\\(.)")
-_MEANT: Final = {"n": "\n", "r": "\r", "t": "\t"}
+_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def variables(path: Path) -> dict[str, str]:
-    """What the file says; of a name that it says twice, the last."""
+    """Variables of a file. The last value of a repeated name is used."""
     try:
-        # Editors on Windows begin a file with a mark.
+        # Editors on Windows begin a file with a byte order mark.
         text = path.read_text("utf-8-sig")
     except OSError as error:
         raise Invalid(
@@ -26,22 +26,26 @@ def variables(path: Path) -> dict[str, str]:
             hint="Name a file of KEY=VALUE lines.",
         ) from None
     except UnicodeDecodeError:
-        raise Invalid("iris.env_file", f"{path} is no text.", hint="Write it in UTF-8.") from None
+        raise Invalid(
+            "iris.env_file", f"{path} is not valid UTF-8.", hint="Save the file as UTF-8."
+        ) from None
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
-        said = line.strip()
-        if said and not said.startswith("#"):
-            name, value = _pair(said, f"Line {number} of {path}")
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            name, value = _pair(stripped, f"Line {number} of {path}")
             found[name] = value
     return found
 
 
 def _pair(line: str, where: str) -> tuple[str, str]:
-    """What stands in the line is not told again: it may be a secret."""
+    """Parses a line. Errors do not quote it, because it may contain a secret."""
     pair = _PAIR.fullmatch(line)
     if pair is None:
         raise Invalid(
-            "iris.env_file", f"{where} is no variable.", hint="Write KEY=VALUE, or # before a comment."
+            "iris.env_file",
+            f"{where} is not a valid variable.",
+            hint="Write KEY=VALUE, or # before a comment.",
         )
     name, value = pair.groups()
     if not value.startswith(('"', "'")):
@@ -50,9 +54,9 @@ def _pair(line: str, where: str) -> tuple[str, str]:
     if quoted is None:
         raise Invalid(
             "iris.env_file",
-            f"{where} has a quote that does not end with its value.",
-            hint='Write KEY="a value", with \\" for a quote inside and \\n for the end of a line.',
+            f"{where} has text after its closing quote, or no closing quote.",
+            hint='Write KEY="a value", with \\" for a quote and \\n for a newline.',
         )
     if value.startswith("'"):
         return name, quoted[1]
-    return name, _ESCAPED.sub(lambda found: _MEANT.get(found[1], found[1]), quoted[1])
+    return name, _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), quoted[1])

@@ -1,4 +1,4 @@
-"""How a job ended, as an exit code and as a sentence: the program's own code wherever there is one."""
+"""Exit code and explanation of a job's end. The exit code is the program's own if it has one."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +15,7 @@ _KILLED: Final = 128 + 9
 
 @dataclass(frozen=True, slots=True)
 class JobExplanation:
-    """One sentence about where a job is, and what to do about it. `code` is the reason it waits or the cause of its end."""
+    """Explanation of a job's state, with a hint. `code` is its pending reason or the cause of its end."""
 
     name: str
     state: str
@@ -37,7 +37,7 @@ WHY: Final[Table[JobExplanation]] = Table(
 
 
 def exit_code(job: pb.Job) -> int:
-    """As if the program had been run here. 125: it did not end by itself, so it has none of its own."""
+    """Exit code as for a local program. 125 means that the program has no exit code of its own."""
     ending = job.ending or pb.Ending()
     match job.state, ending.cause:
         case "succeeded", _:
@@ -58,23 +58,21 @@ def exit_code(job: pb.Job) -> int:
 
 
 def why(job: pb.Job) -> JobExplanation:
-    """Why it waits, that it runs, or how it ended."""
+    """Explains a job's state: pending reason, progress or end."""
     ending = job.ending or pb.Ending()
     match job.state:
         case "failed" | "cancelled":
-            story = (JobCancelled if job.state == "cancelled" else JobFailed)(job, ending)
-            return JobExplanation(job.name, job.state, ending.cause, story.sentence, story.hint)
+            error = (JobCancelled if job.state == "cancelled" else JobFailed)(job, ending)
+            return JobExplanation(job.name, job.state, ending.cause, error.sentence, error.hint)
         case "succeeded":
-            return JobExplanation(job.name, job.state, "done", f"{job.name} ended well.", "")
+            return JobExplanation(job.name, job.state, "done", f"{job.name} succeeded.", "")
         case _ if job.reason:
             return JobExplanation(job.name, job.state, job.reason.code, job.reason.sentence, job.reason.hint)
         case "running":
             running, every = job.tasks.get("running", 0), sum(job.tasks.values())
-            hint = f"follow what it writes: iris job logs -f {job.name}"
-            return JobExplanation(
-                job.name, job.state, "running", f"It runs: {running} of {every} tasks do.", hint
-            )
+            hint = f"Follow its output with: iris job logs -f {job.name}."
+            return JobExplanation(job.name, job.state, "running", f"{running} of {every} tasks run.", hint)
         case _:
             return JobExplanation(
-                job.name, job.state, "new", "It has just come in and is looked at next.", ""
+                job.name, job.state, "new", "It was just submitted and waits for the scheduler.", ""
             )

@@ -1,4 +1,4 @@
-"""Times, amounts and states as people read them."""
+"""Readable times, amounts and states."""
 
 from typing import Final
 
@@ -22,12 +22,12 @@ TONES: Final = {
 
 
 def moment(ms: int) -> Instant | None:
-    """A time as the wire writes it; 0 is not yet."""
+    """Converts a time in milliseconds; 0 means none."""
     return Instant(ms * 1_000_000) if ms else None
 
 
 def ago(now: Instant, then: Instant | None) -> str:
-    """The largest unit is enough to see what is old: "3m ago"."""
+    """Age in its largest unit, e.g. "3m ago"."""
     return f"{_short(now.since(then))} ago" if then else ""
 
 
@@ -40,7 +40,7 @@ def counts(by_state: dict[str, int]) -> str:
 
 
 def amounts(found: pb.Resources | None) -> dict[str, object]:
-    """Resources for machines, in the units of Kubernetes; only what there is."""
+    """Nonzero resources, in the units of Kubernetes."""
     r = found or pb.Resources()
     every: dict[str, object] = {
         "cpu": Quantity(r.cpu_milli * 1_000_000),
@@ -52,7 +52,7 @@ def amounts(found: pb.Resources | None) -> dict[str, object]:
 
 
 def resources(found: dict[str, object]) -> str:
-    """The same for people: sizes rounded to what one looks at."""
+    """Readable resources, with rounded sizes."""
     return ", ".join(
         f"{name} {size(amount.whole) if name in ('memory', 'disk') and isinstance(amount, Quantity) else amount}"
         for name, amount in found.items()

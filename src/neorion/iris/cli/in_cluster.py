@@ -1,4 +1,4 @@
-"""What `iris cluster up`, `down`, `tunnel` and `logs` do."""
+"""Operations of `iris cluster up`, `down`, `tunnel` and `logs`."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from neorion.keel.run import Supervisor, only_error, run_process
 
 _AGENT: Final = "iris-cluster"
 # A bare-metal machine boots in half an hour.
-PATIENCE: Final = Duration.of(minutes=45)
+READY_TIMEOUT: Final = Duration.of(minutes=45)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """An installation: its cluster file, its objects, and the cluster they belong to."""
+class Installation:
+    """An installation: its cluster file, its objects, and its Kubernetes cluster."""
 
     file: ClusterFile
     manifests: list[dict[str, Any]]
@@ -38,7 +38,7 @@ class Place:
     cluster: Callable[[], ClusterConfig]
 
     @classmethod
-    def of(cls, out: Output, config: Path, kubeconfig: Path | None, context: str) -> "Place":
+    def of(cls, out: Output, config: Path, kubeconfig: Path | None, context: str) -> "Installation":
         file = load(config, ClusterFile, out.env)
         return cls(
             file,
@@ -51,101 +51,103 @@ class Place:
         return Installer(client, SystemClock(), self.manifests, self.names)
 
 
-def show(out: Output, place: Place) -> None:
-    """Prints the objects as kubectl takes them."""
-    check_served(place.file)
-    out.text("---\n".join(as_yaml(manifest) for manifest in place.manifests))
+def show(out: Output, installation: Installation) -> None:
+    """Prints the objects as YAML for kubectl."""
+    check_served(installation.file)
+    out.text("---\n".join(as_yaml(manifest) for manifest in installation.manifests))
 
 
-def up(out: Output, place: Place, *, wait: bool) -> None:
-    check_served(place.file)
+def up(out: Output, installation: Installation, *, wait: bool) -> None:
+    check_served(installation.file)
 
     async def install(client: Client) -> None:
-        installer = place.installer(client)
+        installer = installation.installer(client)
         async for name in installer.apply():
             out.say(f"{name} applied")
         if not wait:
             return
         last = ""
         with (
-            progress(out, "controller", SystemClock()) as told,
-            anyio.move_on_after(PATIENCE.seconds) as time,
+            progress(out, "controller", SystemClock()) as bar,
+            anyio.move_on_after(READY_TIMEOUT.seconds) as time,
         ):
             async for why in installer.wait():
                 last = why
-                told.advance(note=why)
+                bar.advance(note=why)
         if time.cancelled_caught:
             raise Terminal(
                 "iris.controller_not_ready",
-                f"The controller did not answer within {PATIENCE}: {last}",
-                hint="See more: iris cluster logs, kubectl describe pods.",
+                f"The controller did not answer within {READY_TIMEOUT}: {last}",
+                hint="See the cause with: iris cluster logs, kubectl describe pods.",
             )
-        out.say("The controller answers. Reach it with: iris cluster tunnel --config FILE")
+        out.say("The controller is ready. Connect with: iris cluster tunnel --config FILE")
 
-    _ask(place, install)
+    _run(installation, install)
 
 
-def down(out: Output, place: Place, *, purge: bool) -> None:
+def down(out: Output, installation: Installation, *, purge: bool) -> None:
     async def remove(client: Client) -> None:
-        async for name in place.installer(client).remove(purge=purge):
+        async for name in installation.installer(client).remove(purge=purge):
             out.say(f"{name} deleted")
 
-    _ask(place, remove)
+    _run(installation, remove)
 
 
-def tunnel(out: Output, place: Place, port: int) -> None:
-    async def hold(crew: Supervisor) -> None:
-        async with connect(place.cluster(), _AGENT) as client:
+def tunnel(out: Output, installation: Installation, port: int) -> None:
+    async def run_tunnel(crew: Supervisor) -> None:
+        async with connect(installation.cluster(), _AGENT) as client:
             await serve(client, crew)
 
     async def serve(client: Client, crew: Supervisor) -> None:
-        pod = await place.installer(client).controller()
-        service = place.file.controller.service
-        target = PodPort(pod.meta.name, place.names.namespace, service.port if service is not None else 10000)
-        container = ContainerRef(pod.meta.name, place.names.namespace)
-        token = await run_in(client, container, ["cat", token_path(place.file)])
+        pod = await installation.installer(client).controller()
+        service = installation.file.controller.service
+        target = PodPort(
+            pod.meta.name, installation.names.namespace, service.port if service is not None else 10000
+        )
+        container = ContainerRef(pod.meta.name, installation.names.namespace)
+        token = await run_in(client, container, ["cat", token_path(installation.file)])
         if token.code:
             raise Terminal(
                 "iris.no_admin_token", "The administrator's token could not be read from the controller."
             )
         async with forward(client, target, port=port) as here:
-            left = Path(token_file(out.env, here))
-            _write(left, token.stdout)
+            path = Path(token_file(out.env, here))
+            _write(path, token.stdout)
             try:
                 out.text(f"http://localhost:{here}\n")
                 await crew.stopping.wait()
             finally:
-                left.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
 
-    # Ends with SIGTERM, too, and takes the token along.
-    run_process(hold)
+    # Also ends on SIGTERM, and then deletes the token.
+    run_process(run_tunnel)
 
 
-def logs(out: Output, place: Place, *, follow: bool, tail: int | None) -> None:
+def logs(out: Output, installation: Installation, *, follow: bool, tail: int | None) -> None:
     async def show_logs(client: Client) -> None:
-        pod = await place.installer(client).controller()
+        pod = await installation.installer(client).controller()
         request = PodLogOptions(follow=follow, tail_lines=tail)
-        async with client.logs(pod.meta.name, place.names.namespace, request) as pieces:
-            async for piece in pieces:
-                out.text(piece.decode(errors="replace"))
+        async with client.logs(pod.meta.name, installation.names.namespace, request) as chunks:
+            async for chunk in chunks:
+                out.text(chunk.decode(errors="replace"))
 
-    _ask(place, show_logs)
+    _run(installation, show_logs)
 
 
 def _write(path: Path, token: bytes) -> None:
-    """Readable by its user alone, from the first moment."""
+    """Writes the token to a file that only its user can read."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     path.write_bytes(token)
 
 
-def _ask(place: Place, question: Callable[[Client], Awaitable[None]]) -> None:
-    async def converse() -> None:
-        async with connect(place.cluster(), _AGENT) as client:
-            await question(client)
+def _run(installation: Installation, action: Callable[[Client], Awaitable[None]]) -> None:
+    async def with_client() -> None:
+        async with connect(installation.cluster(), _AGENT) as client:
+            await action(client)
 
     try:
-        anyio.run(converse)
+        anyio.run(with_client)
     except BaseExceptionGroup as group:
         raise only_error(group) from None

@@ -1,7 +1,7 @@
-"""A cluster on this machine: a process of its own that outlives the command, known by a file it left.
+"""Local cluster: a separate process that outlives the command, recorded in a file.
 
-A number alone does not name a process: numbers are used again. The file says also when that process began, and a
-process is only ever signalled through a handle that was opened before the two were compared.
+A pid alone does not identify a process, because pids are reused. The file also contains the start time, and a
+process is signalled only through a handle that was opened before the start times were compared.
 """
 
 import json
@@ -22,17 +22,17 @@ from neorion.keel.base import Deadline, Duration, Terminal
 from neorion.keel.cli.kit import Column, Table
 from neorion.keel.clock import Clock
 
-# A controller answers within two seconds on a slow machine; its first start also makes its store.
+# A controller is ready within two seconds on a slow machine; its first start also creates its store.
 START_MOST: Final = Duration.of(seconds=30)
-# Tasks are given ten seconds to end by themselves.
+# Tasks have ten seconds to end by themselves.
 STOP_MOST: Final = Duration.of(seconds=30)
-_LOOK_EVERY: Final = Duration.of(ms=50)
+_POLL_EVERY: Final = Duration.of(ms=50)
 _LOG_TAIL_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class LocalClusterOptions:
-    """A cluster to be started here. Port 0 takes any that is free."""
+    """Options of a local cluster. Port 0 selects a free one."""
 
     folder: Path
     port: int
@@ -52,7 +52,7 @@ class LocalClusterOptions:
 
 @dataclass(frozen=True, slots=True)
 class LocalCluster:
-    """A cluster that was started here. `began` is in ticks of the kernel since it booted."""
+    """A running local cluster. `began` is its start time in kernel ticks since the boot."""
 
     address: str
     pid: int
@@ -69,7 +69,7 @@ LOCAL: Final[Table[LocalCluster]] = Table(
         Column("LOG", lambda it: it.log),
     ),
     name=lambda it: it.address,
-    empty="No cluster runs here.",
+    empty="No cluster runs on this machine.",
 )
 
 
@@ -79,7 +79,7 @@ def default_folder(env: Mapping[str, str]) -> Path:
 
 
 def found(folder: Path) -> LocalCluster | None:
-    """The cluster of this folder, if it runs."""
+    """Cluster of this folder, or None if it does not run."""
     try:
         known = LocalCluster(**json.loads(_record(folder).read_text()))
     except (OSError, ValueError, TypeError):
@@ -87,62 +87,62 @@ def found(folder: Path) -> LocalCluster | None:
     return known if _began(known.pid) == known.began else None
 
 
-async def start(wanted: LocalClusterOptions, clock: Clock) -> LocalCluster:
-    """Starts a cluster in a session of its own and waits until it says where it answers."""
-    folder = wanted.folder
+async def start(settings: LocalClusterOptions, clock: Clock) -> LocalCluster:
+    """Starts a cluster in a new session and waits until it prints its address."""
+    folder = settings.folder
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Of this start alone: another one beside it must not be taken for it.
-    said, log = folder / f"address.{os.getpid()}", folder / "log"
-    said.write_text("")
+    # Per process, so that a simultaneous start uses another file.
+    output, log = folder / f"address.{os.getpid()}", folder / "log"
+    output.write_text("")
     try:
         known = log.stat().st_size if log.exists() else 0
-        pid = _spawn([*wanted.command, "--log-file", str(log)], said, log)
+        pid = _spawn([*settings.command, "--log-file", str(log)], output, log)
         cluster = LocalCluster("", pid, _began(pid), str(folder), str(log))
         try:
-            cluster = replace(cluster, address=await _said(pid, said, (log, known), clock))
+            cluster = replace(cluster, address=await _read_address(pid, output, (log, known), clock))
         except BaseException:
-            # Ctrl-C too. It stands in no record yet: nobody could end it later.
+            # Also after Ctrl-C: the cluster has no record yet, so it could not be stopped later.
             if _began(pid):
                 with anyio.CancelScope(shield=True):
                     _end(cluster)
                     await _end_slices(folder, clock)
             raise
     finally:
-        said.unlink()
+        output.unlink()
     partial = _record(folder).with_suffix(".part")
     partial.write_text(json.dumps(asdict(cluster)))
     partial.replace(_record(folder))
     return cluster
 
 
-async def _said(pid: int, said: Path, words: tuple[Path, int], clock: Clock) -> str:
-    """The first line a new cluster writes. `words` is its log, and how much of that is of others before it."""
+async def _read_address(pid: int, output: Path, log_from: tuple[Path, int], clock: Clock) -> str:
+    """First line of a new cluster's output. `log_from` is its log, and the size that the log had before the start."""
     until = clock.monotonic() + START_MOST.seconds
-    log = words[0]
-    while not (address := said.read_text()).endswith("\n"):
+    log = log_from[0]
+    while not (address := output.read_text()).endswith("\n"):
         if not _began(pid):
-            raise _ended(*words)
+            raise _ended(*log_from)
         if clock.monotonic() > until:
             raise Deadline("iris.cluster_slow", "The cluster did not start in time.", hint=f"See {log}.")
-        await clock.sleep(_LOOK_EVERY)
+        await clock.sleep(_POLL_EVERY)
     return address.strip()
 
 
 def _ended(log: Path, known: int) -> Terminal:
     text = log.read_bytes()
-    # A full log was set aside meanwhile, and all of this one is of this start.
+    # If a full log was rotated meanwhile, all of this one is of this start.
     text = text[known if known <= len(text) else 0 :].decode(errors="replace")
-    # The form in which every program of ours says why it cannot go on.
-    told = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith(("error: ", "hint: ")))
+    # The format in which our programs print a fatal error.
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if line.startswith(("error: ", "hint: ")))
     return Terminal(
         "iris.cluster_start",
-        f"The cluster ended while it started: {told.get('error') or text[-_LOG_TAIL_CHARS:].strip()}",
-        hint=told.get("hint") or f"see {log}",
+        f"The cluster ended while it started: {fields.get('error') or text[-_LOG_TAIL_CHARS:].strip()}",
+        hint=fields.get("hint") or f"See {log}.",
     )
 
 
 def _spawn(argv: list[str], out: Path, log: Path) -> int:
-    """A process that is to outlive this one: no terminal, no stream of ours."""
+    """Starts a process that outlives this one, without its terminal and its streams."""
     write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     files = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -152,31 +152,31 @@ def _spawn(argv: list[str], out: Path, log: Path) -> int:
     return os.posix_spawn(argv[0], argv, os.environ, file_actions=files, setsid=True)
 
 
-def watch_over(wanted: LocalClusterOptions, show: Callable[[LocalCluster], None]) -> None:
-    """Runs a cluster for as long as this process lives: its standard input is a leash."""
+def watch_over(settings: LocalClusterOptions, show: Callable[[LocalCluster], None]) -> None:
+    """Runs a cluster until this process ends: the end of its standard input stops it."""
     process = subprocess.Popen(  # noqa: S603 -- our own program
-        [*wanted.command, "--leash"],
+        [*settings.command, "--leash"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        # Ctrl-C is for this process, which then ends the other in good order.
+        # Ctrl-C interrupts only this process, which then stops the cluster.
         start_new_session=True,
     )
     assert process.stdout is not None  # noqa: S101 -- a pipe was asked for
     try:
         address = process.stdout.readline().decode().strip()
         if address:
-            show(LocalCluster(address, process.pid, _began(process.pid), str(wanted.folder), ""))
+            show(LocalCluster(address, process.pid, _began(process.pid), str(settings.folder), ""))
         process.wait()
     finally:
         process.terminate()
         process.communicate()
     raise Terminal(
-        "iris.cluster_start", "The cluster ended by itself.", hint="Read the end of its log above."
+        "iris.cluster_start", "The cluster ended unexpectedly.", hint="Read the end of its log above."
     )
 
 
 async def stop(folder: Path, clock: Clock) -> LocalCluster | None:
-    """Ends the controller, then the workers, which outlive it by design; returns what was running."""
+    """Stops the controller, then the workers, which outlive it. Returns the cluster that was running."""
     cluster = found(folder)
     if cluster is not None:
         _end(cluster)
@@ -204,7 +204,7 @@ def _end(cluster: LocalCluster) -> None:
         if not select.select([handle], [], [], STOP_MOST.seconds)[0]:
             raise Deadline(
                 "iris.cluster_stop",
-                f"The cluster was told to end, and process {cluster.pid} is still there.",
+                f"Process {cluster.pid} of the cluster has not ended after SIGTERM.",
                 hint=f"See {cluster.log}, and run the same command again.",
             )
     finally:
@@ -216,9 +216,9 @@ def _record(folder: Path) -> Path:
 
 
 def _began(pid: int) -> int:
-    """When a process began; 0 if there is none."""
+    """Start time of a process; 0 if it does not exist."""
     try:
-        # The program's name stands in parentheses and may hold anything: what counts comes after it.
+        # The program's name is in parentheses and may contain any character.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0

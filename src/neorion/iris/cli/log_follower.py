@@ -1,4 +1,4 @@
-"""What a job writes, through all attempts of its tasks, and what becomes of it, until it has ended."""
+"""Follows the output and the state of a job, over all attempts of its tasks, until the job has ended."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -14,36 +14,36 @@ from neorion.keel.run import Backoff
 
 T = TypeVar("T")
 
-# More at once is a stream that nobody reads; `--task` chooses another.
+# Output of more tasks at once is unreadable; `--task` selects one.
 TASKS_MAX: Final = 32
-# A stream that ended too soon is opened again after this.
-_AGAIN: Final = Duration.of(ms=100)
-# What is longer is no line that somebody reads, and is cut into several.
+# Pause before a stream that ended too early is opened again.
+_REOPEN_AFTER: Final = Duration.of(ms=100)
+# Longer lines are split.
 _LINE_BYTES_MAX: Final = 1 << 20
-# A controller that restarts is back long before that.
-_PATIENCE: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), attempts=100)
+# Longer than a restart of the controller.
+_RETRIES: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), attempts=100)
 
 
 class _LogPosition:
-    """How far one task's output has been shown: in which attempt, up to which byte."""
+    """Position in one task's output up to which it was shown: attempt and byte offset."""
 
     def __init__(self, number: int = 1, offset: int = 0) -> None:
         self.number = number
         self.offset = offset
-        # The newest attempt somebody streams now; 0 if nobody does.
+        # Attempt that is streamed now; 0 if none is.
         self.streamed = 0
         self.stream = anyio.CancelScope()
 
 
 class JobFollower:
-    """Follows one job. `show` gets what its tasks write, `tell` the sentences about it."""
+    """Follower of one job. `show` gets the output of its tasks, `report` sentences about their state."""
 
     def __init__(
         self,
         client: AsyncIrisClient,
         job: str,
         show: Callable[[int, bytes], None],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         only: int | None = None,
         name: str = "",
     ) -> None:
@@ -51,119 +51,119 @@ class JobFollower:
         self._client = client
         self._job = job
         self._show = show
-        self._tell = tell
+        self._report = report
         self._only = only
-        self._places: dict[int, _LogPosition] = {}
+        self._positions: dict[int, _LogPosition] = {}
         self._reason = ""
         self._clock = SystemClock()
         self._rng = system_rng()
 
     def begin(self, index: int, number: int, offset: int) -> None:
-        """So much of a task has been shown already."""
-        self._places[index] = _LogPosition(number, offset)
+        """Sets how much of a task was shown already."""
+        self._positions[index] = _LogPosition(number, offset)
 
     async def run(self) -> pb.Job:
-        """The job as it ended, once all that it wrote has been shown."""
+        """Returns the ended job after all of its output was shown."""
         answer = pb.WaitResponse()
         async with anyio.create_task_group() as group:
             answer = await self._watch(group)
             group.cancel_scope.cancel()
         for task in answer.tasks:
-            if self._wanted(task) and task.tries:
-                await self._steady(lambda task=task: self._write(task.index, task.tries, follow=False))
+            if self._is_selected(task) and task.tries:
+                await self._retrying(lambda task=task: self._write(task.index, task.tries, follow=False))
         return answer.job or pb.Job()
 
     async def cancel(self) -> None:
-        await self._steady(lambda: self._client.cancel(self._job))
+        await self._retrying(lambda: self._client.cancel(self._job))
 
     async def _watch(self, group: TaskGroup) -> pb.WaitResponse:
-        while not await self._steady(lambda: self._attend(group)):
-            await self._clock.sleep(_AGAIN)
+        while not await self._retrying(lambda: self._follow_changes(group)):
+            await self._clock.sleep(_REOPEN_AFTER)
         request = pb.WaitRequest(job=self._job)
-        return await self._steady(lambda: self._client.calls.wait(request))
+        return await self._retrying(lambda: self._client.calls.wait(request))
 
-    async def _attend(self, group: TaskGroup) -> bool:
-        """Follows the job's changes as they come; says whether they came to the job's end."""
-        heard = False
+    async def _follow_changes(self, group: TaskGroup) -> bool:
+        """Follows the job's changes. True if they reached the job's end."""
+        received = False
         try:
             async for change in self._client.watch(self._job):
-                heard = True
+                received = True
                 job = change.job or pb.Job()
                 if job.ended_ms:
                     return True
-                self._told(job)
+                self._report_reason(job)
                 for task in change.tasks:
-                    if self._wanted(task):
+                    if self._is_selected(task):
                         self._stream(task, group)
         except Retry:
-            # One that was heard from is asked again with new patience.
-            if not heard:
+            # After a received change, the number of retries starts again.
+            if not received:
                 raise
         return False
 
-    def _told(self, job: pb.Job) -> None:
+    def _report_reason(self, job: pb.Job) -> None:
         sentence = job.reason.sentence if job.reason else ""
         if sentence and sentence != self._reason:
-            self._tell(f"waiting: {sentence}")
+            self._report(f"waiting: {sentence}")
         self._reason = sentence
 
-    def _wanted(self, task: pb.Task) -> bool:
+    def _is_selected(self, task: pb.Task) -> bool:
         return task.index < TASKS_MAX if self._only is None else task.index == self._only
 
     def _stream(self, task: pb.Task, group: TaskGroup) -> None:
-        """Streams the task's attempt if that is a new one."""
-        place = self._places.setdefault(task.index, _LogPosition())
-        if task.state != "running" or place.streamed >= task.tries:
+        """Streams the task's attempt if it is new."""
+        position = self._positions.setdefault(task.index, _LogPosition())
+        if task.state != "running" or position.streamed >= task.tries:
             return
         again = f", try {task.tries}" if task.tries > 1 else ""
-        self._tell(f"task {task.index} runs on {task.worker}{again}")
-        place.stream.cancel()
-        place.stream, place.streamed = anyio.CancelScope(), task.tries
-        group.start_soon(self._live, task.index, task.tries, place.stream)
+        self._report(f"task {task.index} runs on {task.worker}{again}")
+        position.stream.cancel()
+        position.stream, position.streamed = anyio.CancelScope(), task.tries
+        group.start_soon(self._live, task.index, task.tries, position.stream)
 
     async def _live(self, index: int, number: int, stream: anyio.CancelScope) -> None:
-        # Its own scope: several attempts may come to an end before the first of these tasks runs.
+        # A separate scope, because several attempts may end before the first of these tasks runs.
         with stream:
-            await self._steady(lambda: self._write(index, number, follow=True))
+            await self._retrying(lambda: self._write(index, number, follow=True))
 
     async def _write(self, index: int, last: int, *, follow: bool) -> None:
-        """Shows what has not been shown of the task's attempts up to `last`."""
-        place = self._places.setdefault(index, _LogPosition())
+        """Shows the output of the task's attempts up to `last` that was not shown yet."""
+        position = self._positions.setdefault(index, _LogPosition())
         while True:
             request = pb.LogsRequest(
                 job=self._job,
                 task=index,
-                attempt=place.number,
-                offset=place.offset,
-                follow=follow and place.number == last,
+                attempt=position.number,
+                offset=position.offset,
+                follow=follow and position.number == last,
             )
             try:
                 async for chunk in self._client.calls.logs(request):
-                    place.offset = chunk.offset + len(chunk.text)
+                    position.offset = chunk.offset + len(chunk.text)
                     self._show(index, chunk.text)
             except NotFound:
-                # An attempt that nobody remembers has left nothing to read.
+                # The log of a deleted attempt is gone.
                 pass
-            if place.number >= last:
+            if position.number >= last:
                 return
-            place.number, place.offset = place.number + 1, 0
+            position.number, position.offset = position.number + 1, 0
 
-    async def _steady(self, call: Callable[[], Awaitable[T]]) -> T:
-        """A controller that restarts takes nothing with it: the job goes on, and so do we."""
-        for failures, wait in enumerate(_PATIENCE.waits(self._rng)):
+    async def _retrying(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeats a call while the controller restarts, because the job continues."""
+        for failures, wait in enumerate(_RETRIES.waits(self._rng)):
             try:
                 return await call()
             except Retry:
                 if not failures:
-                    self._tell("lost touch with the controller; trying again")
+                    self._report("lost the connection to the controller; trying again")
                 await self._clock.sleep(wait)
         return await call()
 
 
 class LineMultiplexer:
-    """Output of several tasks at once: whole lines, each after the number of its task.
+    """Output of several tasks at once: complete lines, each with the number of its task.
 
-    A line that was written over, as progress bars do, is shown as a terminal would show it last.
+    A line that was overwritten, e.g. a progress bar, is shown in its final form.
     """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
@@ -175,18 +175,18 @@ class LineMultiplexer:
         if newline:
             mark, whole = b"[%d] " % index, self._open.pop(index, b"") + whole
             self._write(b"".join(mark + _last(line.rstrip(b"\r")) + b"\n" for line in whole.split(b"\n")))
-        # Bars go on for days: what is written over is not kept.
+        # Overwritten text is dropped, because progress bars may run for days.
         self._open[index] = _last(self._open.get(index, b"") + rest)
         if len(self._open[index]) > _LINE_BYTES_MAX:
             self.show(index, b"\n")
 
     def close(self) -> None:
-        """What the tasks left without an end of line."""
+        """Shows the last lines without a newline."""
         for index in sorted(self._open):
             if self._open[index]:
                 self.show(index, b"\n")
 
 
 def _last(line: bytes) -> bytes:
-    """What is left of a line once all of it is written; what ends it may still be followed by a newline."""
+    """Final form of an overwritten line. A trailing carriage return may still be followed by a newline."""
     return line[line.rfind(b"\r", 0, len(line.rstrip(b"\r"))) + 1 :]

@@ -1,4 +1,4 @@
-"""Logs on their way to a person or a program: as they are, with the task's number, or as JSON."""
+"""Output formats of logs: raw, with the task's number, or JSON."""
 
 import codecs
 from collections.abc import Callable, Generator
@@ -18,7 +18,7 @@ Show = Callable[[int, bytes], None]
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """Some of what a task wrote."""
+    """A chunk of a task's output."""
 
     task: int
     text: str
@@ -31,7 +31,7 @@ _WRITTEN: Final[Table[LogRecord]] = Table(
 
 @contextmanager
 def shown(out: Output, *, several: bool) -> Generator[Show]:
-    """A function for what tasks write. Of several tasks, lines carry their task's number."""
+    """Yields a function that shows the output of tasks. With several tasks, lines have their task's number."""
     decoders: dict[int, codecs.IncrementalDecoder] = {}
     emit = out.watch(_WRITTEN)
 
@@ -50,7 +50,7 @@ def shown(out: Output, *, several: bool) -> Generator[Show]:
 
 
 async def past(client: AsyncIrisClient, request: pb.LogsRequest, show: Show) -> int:
-    """Shows what is there now of one attempt, or the tail of it that is asked for; returns how far that goes."""
+    """Shows the current output of one attempt, or its tail. Returns the offset of its end."""
     end = 0
     async for chunk in client.calls.logs(request):
         end = chunk.offset + len(chunk.text)
@@ -59,7 +59,7 @@ async def past(client: AsyncIrisClient, request: pb.LogsRequest, show: Show) -> 
 
 
 async def tasks_of(client: AsyncIrisClient, out: Output, job: str, only: int | None) -> list[pb.Task]:
-    """The tasks whose logs are meant."""
+    """Tasks whose logs are selected."""
     tasks = await client.tasks(job)
     if only is not None:
         if only >= len(tasks):
@@ -70,5 +70,5 @@ async def tasks_of(client: AsyncIrisClient, out: Output, job: str, only: int | N
             )
         return [tasks[only]]
     if len(tasks) > TASKS_MAX:
-        out.warn(f"Only the first {TASKS_MAX} of {len(tasks)} tasks are shown; choose one with --task.")
+        out.warn(f"Only the first {TASKS_MAX} of {len(tasks)} tasks are shown. Select another with --task.")
     return tasks[:TASKS_MAX]

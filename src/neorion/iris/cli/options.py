@@ -1,4 +1,4 @@
-"""Options and words that the commands share. Cheap to import: every help passes through here."""
+"""Shared options of the commands. Cheap to import, because every help needs them."""
 
 from typing import Final
 
@@ -7,12 +7,12 @@ import click
 from neorion.keel.cli import SuggestingChoice
 
 DEFAULT_CONTROLLER: Final = "http://localhost:10000"
-# The model's own words; the model itself is too heavy for a help.
+# Copies of the model's enums, because importing the model would slow down every help.
 STATES: Final = ("pending", "running", "succeeded", "failed", "cancelled")
 BANDS: Final = ("production", "interactive", "batch")
 
 controller_option = click.option(
-    "--controller", default=DEFAULT_CONTROLLER, metavar="URL", help="Where the controller answers."
+    "--controller", default=DEFAULT_CONTROLLER, metavar="URL", help="URL of the controller."
 )
 state_option = click.option(
     "--state",
@@ -21,19 +21,23 @@ state_option = click.option(
     type=SuggestingChoice(STATES),
     allow_from_autoenv=False,
     metavar="STATE",
-    help="Only these; may be given more than once.",
+    help="Show only this state. Repeatable.",
 )
-# Which part of what a task wrote.
+# Options that select a part of a log.
 attempt_option = click.option(
     "--attempt",
     type=click.IntRange(min=1),
     allow_from_autoenv=False,
     metavar="N",
-    help="This try of it; the last one if none is given.",
+    help="Attempt to show (default: the last one).",
 )
 follow_option = click.option(
-    "-f", "--follow", is_flag=True, allow_from_autoenv=False, help="Go on until the job has ended."
+    "-f",
+    "--follow",
+    is_flag=True,
+    allow_from_autoenv=False,
+    help="Follow the output until the job has ended.",
 )
 tail_option = click.option(
-    "--tail", type=click.IntRange(min=1), metavar="LINES", help="Only the last lines of each task."
+    "--tail", type=click.IntRange(min=1), metavar="LINES", help="Show only the last lines of each task."
 )

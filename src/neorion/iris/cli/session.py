@@ -1,4 +1,4 @@
-"""A command's conversation with the controller: open, ask, close; and what to say when nobody answers."""
+"""Session of a command with the controller, with readable errors for a missing controller or token."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -17,36 +17,36 @@ T = TypeVar("T")
 def ask(
     out: Output,
     controller: str,
-    question: Callable[[AsyncIrisClient], Awaitable[T]],
-    place: Endpoint | None = None,
+    action: Callable[[AsyncIrisClient], Awaitable[T]],
+    endpoint: Endpoint | None = None,
 ) -> T:
-    """Runs `question` with a client of its own, in the environment's place at that controller if no other is given."""
-    endpoint = place or resolve_endpoint(controller, None, "", out.env)
+    """Runs `action` with a new client, by default with the environment's endpoint at that controller."""
+    endpoint = endpoint or resolve_endpoint(controller, None, "", out.env)
 
-    async def converse() -> T:
+    async def with_client() -> T:
         async with AsyncIrisClient.at(endpoint) as client:
-            return await question(client)
+            return await action(client)
 
     try:
-        return anyio.run(converse)
+        return anyio.run(with_client)
     except BaseExceptionGroup as group:
-        raise _told(only_error(group), controller, endpoint.token) from None
+        raise _readable(only_error(group), controller, endpoint.token) from None
     except (Retry, Unauthenticated) as error:
-        raise _told(error, controller, endpoint.token) from None
+        raise _readable(error, controller, endpoint.token) from None
 
 
-def _told(error: BaseException, controller: str, token: str | None) -> BaseException:
+def _readable(error: BaseException, controller: str, token: str | None) -> BaseException:
     if isinstance(error, Retry) and error.code == "rpc.unreachable":
         return Retry(
             "iris.unreachable",
             f"No controller answers at {controller}.",
-            hint="Start one here: iris cluster start --local --detach; or name another: --controller URL.",
+            hint="Start one with: iris cluster start --local --detach, or name another with --controller URL.",
         )
-    # Without a token there is no pin either, by which the controller's key would be known.
+    # Without a token there is also no pin to verify the controller's key.
     if isinstance(error, Unauthenticated) and not token and error.code in ("rpc.no_token", "rpc.tls"):
         return Unauthenticated(
             "iris.token",
-            f"The controller at {controller} wants to know who you are.",
+            f"The controller at {controller} requires a token.",
             hint="Set IRIS_TOKEN to the token that the controller's administrator gave you.",
         )
     return error

@@ -1,4 +1,4 @@
-"""A cluster in numbers."""
+"""Record and table of a cluster's status."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,14 +12,14 @@ from neorion.keel.base import Duration, Instant
 from neorion.keel.cli.kit import Column, Table
 from neorion.keel.clock import Clock
 
-# Workers start in a second or two; without one the cluster still takes jobs, so it is no error.
+# Workers start within two seconds. A cluster without workers accepts jobs, so it is not an error.
 _WORKER_MOST: Final = Duration.of(seconds=15)
-_LOOK_EVERY: Final = Duration.of(ms=100)
+_POLL_EVERY: Final = Duration.of(ms=100)
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRecord:
-    """What a controller has, by state."""
+    """Number of jobs, tasks, workers and slices by state."""
 
     address: str
     version: str
@@ -59,11 +59,11 @@ def status_table(clock: Clock) -> Table[StatusRecord]:
 
 
 async def first_worker(client: AsyncIrisClient, clock: Clock) -> str:
-    """Returns when the cluster can run something; or when that takes too long, with what is known of it."""
+    """Waits for the first worker. Returns "", or after a timeout the last known problem."""
     trouble = ""
     with anyio.move_on_after(_WORKER_MOST.seconds):
         while not (await client.cluster.status(pb.StatusRequest())).workers.get("ready"):
-            trouble = next((piece.message for piece in await client.slices() if piece.message), trouble)
-            await clock.sleep(_LOOK_EVERY)
+            trouble = next((slice_.message for slice_ in await client.slices() if slice_.message), trouble)
+            await clock.sleep(_POLL_EVERY)
         return ""
-    return trouble or "none has said why"
+    return trouble or "the cause is unknown"

@@ -1,4 +1,4 @@
-"""What the controller answers, as records to show: one table for each kind, whatever the format."""
+"""Records and tables of the controller's responses, one for each kind."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +14,7 @@ from neorion.keel.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job. `reason` says why it waits, or how it failed."""
+    """A job. `reason` is its pending reason or its failure."""
 
     name: str
     id: str
@@ -70,13 +70,13 @@ def jobs_table(clock: Clock) -> Table[JobRecord]:
             Column("WHY", lambda job: job.reason, priority=5, wrap=True),
         ),
         name=lambda job: job.name,
-        empty="No such jobs. Those that have ended are shown with --all.",
+        empty="No jobs found. Show ended jobs with --all.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """A task. `tries` counts its attempts, `failures` and `losses` how they ended."""
+    """A task. `tries` is the number of its attempts, `failures` and `losses` of those that ended so."""
 
     job: str
     index: int
@@ -130,13 +130,13 @@ def tasks_table(clock: Clock) -> Table[TaskRecord]:
             Column("WHY", lambda task: task.message or task.cause.replace("_", " "), priority=4, wrap=True),
         ),
         name=lambda task: str(task.index),
-        empty="No such tasks.",
+        empty="No tasks found.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One try of a task. It was assigned to its worker before it started there."""
+    """An attempt of a task. It is assigned to its worker before it starts there."""
 
     number: int
     id: str
@@ -191,13 +191,13 @@ def attempts_table(clock: Clock) -> Table[AttemptRecord]:
             ),
         ),
         name=lambda attempt: attempt.id,
-        empty="The task has not been tried yet; why: iris why JOB.",
+        empty="The task has no attempt yet. See why with: iris why JOB.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerRecord:
-    """A worker. A draining one finishes what it has and is given nothing new."""
+    """A worker. A draining one finishes its tasks and gets no new ones."""
 
     id: str
     state: str
@@ -247,13 +247,13 @@ def workers_table(clock: Clock) -> Table[WorkerRecord]:
             ),
         ),
         name=lambda worker: worker.id,
-        empty="There are no workers.",
+        empty="No workers found.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SliceRecord:
-    """Machines that come and go together."""
+    """Machines that are created and deleted together."""
 
     id: str
     group: str
@@ -263,36 +263,36 @@ class SliceRecord:
     message: str
 
     @classmethod
-    def of(cls, piece: pb.Slice) -> "SliceRecord":
+    def of(cls, slice_: pb.Slice) -> "SliceRecord":
         return cls(
-            id=piece.id,
-            group=piece.group,
-            state=piece.state,
-            since=moment(piece.since_ms),
-            workers=list(piece.workers),
-            message=piece.message,
+            id=slice_.id,
+            group=slice_.group,
+            state=slice_.state,
+            since=moment(slice_.since_ms),
+            workers=list(slice_.workers),
+            message=slice_.message,
         )
 
 
 def slices_table(clock: Clock) -> Table[SliceRecord]:
     return Table(
         (
-            Column("SLICE", lambda piece: piece.id),
-            Column("GROUP", lambda piece: piece.group),
-            Column("STATE", lambda piece: piece.state, tone=lambda piece: TONES.get(piece.state)),
-            Column("SINCE", lambda piece: ago(clock.now(), piece.since), priority=1),
-            Column("SINCE AT", lambda piece: piece.since, wide=True),
-            Column("WORKERS", lambda piece: len(piece.workers), right=True, priority=2),
-            Column("MESSAGE", lambda piece: piece.message, priority=3, wrap=True),
+            Column("SLICE", lambda slice_: slice_.id),
+            Column("GROUP", lambda slice_: slice_.group),
+            Column("STATE", lambda slice_: slice_.state, tone=lambda slice_: TONES.get(slice_.state)),
+            Column("SINCE", lambda slice_: ago(clock.now(), slice_.since), priority=1),
+            Column("SINCE AT", lambda slice_: slice_.since, wide=True),
+            Column("WORKERS", lambda slice_: len(slice_.workers), right=True, priority=2),
+            Column("MESSAGE", lambda slice_: slice_.message, priority=3, wrap=True),
         ),
-        name=lambda piece: piece.id,
-        empty="There are no slices.",
+        name=lambda slice_: slice_.id,
+        empty="No slices found.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class NameRecord:
-    """A thing that was changed, by its name."""
+    """Name of a changed object."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""What an attempt uses, as a record and as columns."""
+"""Record and columns of resource usage."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class UsageRecord:
-    """Of an attempt that runs, how it was seconds ago; of one that has ended, what is left to tell. None is not known."""
+    """Usage of an attempt: measured seconds ago while it runs, total after its end. None means unknown."""
 
     cpu: Quantity | None
     memory: Quantity | None
@@ -36,7 +36,7 @@ class UsageRecord:
 
 
 def now_columns(usage: Callable[[R], UsageRecord], *, wide: bool = False) -> tuple[Column[R], ...]:
-    """What one that runs uses."""
+    """Columns of current usage, for running attempts."""
     return (
         Column("CPU", lambda one: _cores(usage(one).cpu), right=True, priority=3, wide=wide),
         Column("MEMORY", lambda one: _size(usage(one).memory), right=True, priority=3, wide=wide),
@@ -45,7 +45,7 @@ def now_columns(usage: Callable[[R], UsageRecord], *, wide: bool = False) -> tup
 
 
 def whole_columns(usage: Callable[[R], UsageRecord], *, wide: bool = False) -> tuple[Column[R], ...]:
-    """What one that has ended took."""
+    """Columns of total usage, for ended attempts."""
     return (
         Column("CPU TIME", lambda one: _time(usage(one).cpu_time), right=True, priority=3, wide=wide),
         Column("MOST MEMORY", lambda one: _size(usage(one).memory_peak), right=True, priority=3, wide=wide),
@@ -61,7 +61,7 @@ def _size(found: Quantity | None) -> str:
 
 
 def _time(found: Duration | None) -> str:
-    """Short ones to the hundredth of a second, long ones to the second."""
+    """Formats a duration: up to a minute in hundredths of a second, longer ones in seconds."""
     if found is None:
         return ""
     step = 10_000_000 if found < Duration.of(minutes=1) else 1_000_000_000

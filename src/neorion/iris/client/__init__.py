@@ -1,6 +1,6 @@
-"""The client of iris: submit work from Python, follow it, get its value back.
+"""Client of iris: submit work from Python, follow it and fetch its value.
 
-Uses the public RPC alone. Values of tasks are unpickled here and nowhere else outside of the task itself. Names load when
+Uses only the public RPC. Outside of tasks, values are unpickled only here. Each name is imported when it is
 first used.
 """
 

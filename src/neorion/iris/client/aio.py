@@ -1,4 +1,4 @@
-"""The former name of `async_client`: functions pickled before the renaming find its class here. It goes with the next release."""
+"""Former name of `async_client`, for functions pickled before the renaming. Removed in the next release."""
 
 from neorion.iris.client.async_client import AsyncIrisClient
 

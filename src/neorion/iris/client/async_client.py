@@ -1,4 +1,4 @@
-"""The client: every verb, for asyncio. `IrisClient` has the same verbs without it."""
+"""Client for asyncio. `IrisClient` has the same methods without asyncio."""
 
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
@@ -31,30 +31,30 @@ from neorion.keel.base import Error, Invalid
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import check_proof, connect
 
-# A map that is left alone is cancelled, if the controller can be reached so soon.
+# Longest time to cancel an abandoned map on the controller.
 _CANCEL_TIMEOUT_S: Final = 5.0
 
 
 class AsyncIrisClient(ControllerConnection):
-    """Talks to one controller. Use it as an async context manager, or close it when done."""
+    """Client of one controller. Use it as an async context manager, or close it when done."""
 
     @classmethod
     def remote(cls, url: str | None = None, *, token: str | None = None, user: str = "") -> Self:
-        """What is not said comes from `IRIS_CONTROLLER` and `IRIS_TOKEN`, or from a controller of this user on this machine.
+        """Connects to a controller. Defaults come from `IRIS_CONTROLLER` and `IRIS_TOKEN`, or a controller of this user here.
 
-        Inside of a task these are the task's own, and jobs submitted here become its children.
+        Inside a task the defaults are the task's own cluster and token, and submitted jobs are its children.
         """
         return cls.at(resolve_endpoint(url, token, user, os.environ))
 
     @classmethod
     def current(cls) -> Self:
-        """For code inside of a task: the task's own cluster. What it submits are child jobs, which end with the task."""
+        """Connects to the cluster of the task that runs this code. Submitted jobs are child jobs and end with the task."""
         return cls.at(task_endpoint(os.environ))
 
     @classmethod
     @asynccontextmanager
     async def local(cls, workers: int = 2) -> AsyncGenerator[Self]:
-        """A controller and workers of its own on this machine, which end with this client."""
+        """Starts a controller and workers on this machine. They end with this client."""
         from neorion.iris.client.local_cluster import EmbeddedCluster  # noqa: PLC0415 -- most clients start no cluster
 
         embedded = EmbeddedCluster(workers)
@@ -67,9 +67,9 @@ class AsyncIrisClient(ControllerConnection):
                 await run_sync(embedded.__exit__, None, None, None)
 
     @classmethod
-    def at(cls, place: Endpoint, check: Callable[[], None] = lambda: None) -> Self:
-        check_proof(place.url, place.token)
-        return cls(connect(place.url, ids=SystemIds(), token=place.token), place.prefix, check)
+    def at(cls, endpoint: Endpoint, check: Callable[[], None] = lambda: None) -> Self:
+        check_proof(endpoint.url, endpoint.token)
+        return cls(connect(endpoint.url, ids=SystemIds(), token=endpoint.token), endpoint.prefix, check)
 
     async def submit(
         self,
@@ -81,7 +81,7 @@ class AsyncIrisClient(ControllerConnection):
         replicas: int = 1,
         **options: Unpack[Options],
     ) -> AsyncJob:
-        """Submits a function or a command. A text is a command for the shell, a list a program and its arguments."""
+        """Submits a function or a command. A string is a shell command; a list is a program and its arguments."""
         payload = BlobPayload()
         spec = self._spec(work, name, (args, kwargs or {}), replicas, options, payload)
         return await self.send(spec, payload, options.get("key", ""))
@@ -97,7 +97,7 @@ class AsyncIrisClient(ControllerConnection):
         kwargs: dict[str, Any] | None = None,
         **options: Unpack[Options],
     ) -> AsyncJob:
-        """Tasks that start together or not at all, on workers that share their `within`."""
+        """Submits tasks that start all together or not at all, on workers with the same value of `within`."""
         payload = BlobPayload()
         spec = self._spec(work, name, (args, kwargs or {}), replicas, options, payload)
         spec.gang = within
@@ -166,16 +166,16 @@ class AsyncIrisClient(ControllerConnection):
         progress: Progress = False,
         **options: Unpack[MapOptions],
     ) -> Coroutine[Any, Any, list[Any]] | AsyncGenerator[tuple[int, Any]]:
-        """The function over every item, on warm workers; values in the order of the items.
+        """Calls the function on every item, on warm workers. Returns the values in the order of the items.
 
-        `as_completed` gives pairs of an item's number and its value instead, each as soon as it is there. An item that is
-        an `Args` is several arguments. Left before its end, by an error or by Ctrl-C, the map is cancelled.
+        `as_completed` yields pairs of an item's number and its value, each as soon as it is available. An `Args`
+        item holds several arguments. A map that an error or Ctrl-C interrupts is cancelled.
         """
         everything = list(items)
         eager = as_completed or bool(progress)
         pairs = self._map(function, everything, name, options, eager=eager)
-        told = report_progress(pairs, len(everything), progress)
-        return told if as_completed else _in_order(told, len(everything))
+        counted = report_progress(pairs, len(everything), progress)
+        return counted if as_completed else _in_order(counted, len(everything))
 
     async def start_map(
         self,
@@ -184,7 +184,7 @@ class AsyncIrisClient(ControllerConnection):
         name: str = "",
         **options: Unpack[MapOptions],
     ) -> AsyncJob:
-        """Submits a map and leaves it to itself. Each of its tasks has a chunk of the items, and a list of values."""
+        """Submits a map and does not wait for it. Each task has a chunk of the items, and returns a list of values."""
         return await self.submit_request(await self._prepare_map(function, items, name, options))
 
     async def _prepare_map(
@@ -200,7 +200,7 @@ class AsyncIrisClient(ControllerConnection):
         spec = spec_of(work, self.path(name or generate_job_name("map", self._ids, key)), options, payload)
         spec.replicas, spec.warm = len(chunks), True
         if keep_errors:
-            # A task that dies costs its own items, not those of the others.
+            # A task that crashes must fail only its own items.
             spec.max_failed_tasks = len(chunks)
         nothing: dict[str, Any] = {}
         spec.inputs = payload.pickled_each(
@@ -223,7 +223,7 @@ class AsyncIrisClient(ControllerConnection):
         try:
             job = await self.submit_request(request)
         except anyio.get_cancelled_exc_class():
-            # Whether it arrived nobody knows: handed in once more it has a name to be cancelled by.
+            # The submission may have arrived. Submitting it again returns the job, which can then be cancelled.
             await self._cancel_abandoned(lambda: self.submit_request(request))
             raise
         chunks = Chunks.of(len(items), options.get("chunk", 0))
@@ -232,18 +232,18 @@ class AsyncIrisClient(ControllerConnection):
         try:
             async with (
                 aclosing(self.ends(job.id, eager=eager)) as ends,
-                aclosing(outcomes.of(ends)) as found,
+                aclosing(outcomes.of(ends)) as results,
             ):
-                async for pairs in found:
+                async for pairs in results:
                     for pair in pairs:
                         yield pair
             ended = True
         finally:
             if not ended:
-                await self._cancel_abandoned(lambda: _known(job))
+                await self._cancel_abandoned(lambda: _already_submitted(job))
 
     async def _cancel_abandoned(self, find: Callable[[], Awaitable[AsyncJob]]) -> None:
-        """Nobody waits for it any more; what has ended already is not minded."""
+        """Cancels an abandoned map. An error is ignored, because the job may have ended already."""
         with anyio.move_on_after(_CANCEL_TIMEOUT_S, shield=True):
             try:
                 await self.cancel(await find())
@@ -251,7 +251,7 @@ class AsyncIrisClient(ControllerConnection):
                 return
 
 
-async def _known(job: AsyncJob) -> AsyncJob:
+async def _already_submitted(job: AsyncJob) -> AsyncJob:
     return job
 
 

@@ -1,4 +1,4 @@
-"""The client without asyncio: the same verbs, each carried out on a loop of its own. Works inside a running loop too."""
+"""Client without asyncio. It runs its own event loop in a thread, so it also works inside a running loop."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from neorion.iris.client.job_names import PAGE
 from neorion.keel.base import Error, Invalid
 
 if TYPE_CHECKING:
-    # Loaded with the first client: messages and connections are most of what a client costs, and a program or a task
-    # that imports this module may make none.
+    # Imported with the first client: messages and connections are most of its cost. A program or a task
+    # that imports this module may not create a client.
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
     from types import TracebackType
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# After Ctrl-C, what was going on has so long to clear up behind itself.
-_CLEAR_UP_S: Final = 6.0
+# Longest cleanup of a running call after Ctrl-C.
+_CLEANUP_TIMEOUT_S: Final = 6.0
 
 
 class Job:
-    """One submitted job. Shows itself in a notebook."""
+    """A submitted job, with an HTML view for notebooks."""
 
     def __init__(self, client: IrisClient, inner: AsyncJob) -> None:
         self._client = client
@@ -62,7 +62,7 @@ class Job:
         return self._client.logs(self, task)
 
     def follow(self, task: int = 0) -> Iterator[str]:
-        """What the task writes in all of its tries, as it writes it, until it ends."""
+        """Yields the output of all attempts of a task while they run, until the task ends."""
         return self._client.follow(self, task)
 
     def __repr__(self) -> str:
@@ -74,12 +74,12 @@ class Job:
         try:
             return html(self.status())
         except Error:
-            # A controller that is away, or has forgotten it: the notebook shows its name, as `repr` does.
+            # The controller is unreachable or has deleted the job: the notebook shows the name, as `repr` does.
             return None
 
 
 class IrisClient:
-    """Talks to one controller. Close it, or use it in a `with`; a forgotten one is closed when it is collected.
+    """Client of one controller. Close it, or use it in a `with` block; otherwise garbage collection closes it.
 
     client = IrisClient.remote("http://localhost:10000")
     job = client.submit(lambda: 42, "smoke-test")
@@ -92,14 +92,14 @@ class IrisClient:
             self._inner = self._portal.call(make)
             stack.callback(self._portal.call, _end, self._portal, self._inner)
             self._owner = os.getpid()
-            # Not before all of it is there: the loop of a client that was never made would hold up the program's end.
+            # Last, once all parts exist: the loop of a half-made client would block the program's exit.
             self._finalizer = weakref.finalize(self, _close, self._owner, self._portal, stack.pop_all())
 
     @classmethod
     def remote(cls, url: str | None = None, *, token: str | None = None, user: str = "") -> Self:
-        """What is not said comes from `IRIS_CONTROLLER` and `IRIS_TOKEN`, or from a controller of this user on this machine.
+        """Connects to a controller. Defaults come from `IRIS_CONTROLLER` and `IRIS_TOKEN`, or a controller of this user here.
 
-        Inside of a task these are the task's own, and jobs submitted here become its children.
+        Inside a task the defaults are the task's own cluster and token, and submitted jobs are its children.
         """
         from neorion.iris.client.async_client import AsyncIrisClient  # noqa: PLC0415 -- loaded with the first client
 
@@ -107,16 +107,16 @@ class IrisClient:
 
     @classmethod
     def current(cls) -> Self:
-        """For code inside of a task: the task's own cluster. What it submits are child jobs, which end with the task."""
-        from neorion.iris.client.async_client import AsyncIrisClient  # noqa: PLC0415 -- as above
+        """Connects to the cluster of the task that runs this code. Submitted jobs are child jobs and end with the task."""
+        from neorion.iris.client.async_client import AsyncIrisClient  # noqa: PLC0415 -- loaded with the first client
 
         return cls(AsyncIrisClient.current)
 
     @classmethod
     def local(cls, workers: int = 2) -> Self:
-        """A controller and workers of its own on this machine, which end with this client."""
-        from neorion.iris.client.async_client import AsyncIrisClient  # noqa: PLC0415 -- as above
-        from neorion.iris.client.endpoint import local_cluster_endpoint  # noqa: PLC0415 -- as above
+        """Starts a controller and workers on this machine. They end with this client."""
+        from neorion.iris.client.async_client import AsyncIrisClient  # noqa: PLC0415 -- loaded with the first client
+        from neorion.iris.client.endpoint import local_cluster_endpoint  # noqa: PLC0415 -- loaded with the first client
         from neorion.iris.client.local_cluster import EmbeddedCluster  # noqa: PLC0415 -- most clients start no cluster
 
         stack = ExitStack()
@@ -136,7 +136,7 @@ class IrisClient:
         replicas: int = 1,
         **options: Unpack[Options],
     ) -> Job:
-        """Submits a function or a command. A text is a command for the shell, a list a program and its arguments."""
+        """Submits a function or a command. A string is a shell command; a list is a program and its arguments."""
         inner = self._call(
             lambda: self._inner.submit(work, name, args=args, kwargs=kwargs, replicas=replicas, **options)
         )
@@ -153,7 +153,7 @@ class IrisClient:
         kwargs: dict[str, Any] | None = None,
         **options: Unpack[Options],
     ) -> Job:
-        """Tasks that start together or not at all, on workers that share their `within`."""
+        """Submits tasks that start all together or not at all, on workers with the same value of `within`."""
         inner = self._call(
             lambda: self._inner.gang(
                 work, name, replicas=replicas, within=within, args=args, kwargs=kwargs, **options
@@ -195,10 +195,10 @@ class IrisClient:
         progress: Progress = False,
         **options: Unpack[MapOptions],
     ) -> list[Any] | Iterator[tuple[int, Any]]:
-        """The function over every item, on warm workers; values in the order of the items.
+        """Calls the function on every item, on warm workers. Returns the values in the order of the items.
 
-        `as_completed` gives pairs of an item's number and its value instead, each as soon as it is there. An item that is
-        an `Args` is several arguments. Left before its end, by an error or by Ctrl-C, the map is cancelled.
+        `as_completed` yields pairs of an item's number and its value, each as soon as it is available. An `Args`
+        item holds several arguments. A map that an error or Ctrl-C interrupts is cancelled.
         """
         if as_completed:
             return self._iterate(
@@ -209,25 +209,25 @@ class IrisClient:
     def start_map(
         self, function: Callable[..., Any], items: list[Any], name: str = "", **options: Unpack[MapOptions]
     ) -> Job:
-        """Submits a map and leaves it to itself. Each of its tasks has a chunk of the items, and a list of values."""
+        """Submits a map and does not wait for it. Each task has a chunk of the items, and returns a list of values."""
         return Job(self, self._call(lambda: self._inner.start_map(function, items, name, **options)))
 
     def wait(self, job: Job | str, timeout: float | None = None) -> Any:
-        """The value; of several tasks, their values in a list. An exception of the task is raised here."""
+        """Waits for the job and returns its value, or a list for several tasks. Raises the exception of the task."""
         return self._call(lambda: self._inner.wait(_id(job), timeout=timeout))
 
     def get(self, job: Job | str) -> pb.Job:
         return self._call(lambda: self._inner.get(_id(job)))
 
     def watch(self, job: Job | str) -> Iterator[pb.JobChange]:
-        """The job as it is, then each change as it happens; ends with the job. Who was cut off asks again."""
+        """Yields the job's state, then each change until the job ends. Call it again after a lost connection."""
         return self._iterate(self._inner.watch(_id(job)))
 
     def tasks(self, job: Job | str) -> list[pb.Task]:
         return self._call(lambda: self._inner.tasks(_id(job)))
 
     def attempts(self, job: Job | str, task: int = 0) -> list[pb.Attempt]:
-        """Every try of a task, the first one first."""
+        """Attempts of a task, oldest first."""
         return self._call(lambda: self._inner.attempts(_id(job), task))
 
     def jobs(self, prefix: str = "", states: Iterable[str] = (), limit: int = PAGE) -> list[pb.Job]:
@@ -237,11 +237,11 @@ class IrisClient:
         return self._call(lambda: self._inner.cancel(_id(job)))
 
     def logs(self, job: Job | str, task: int = 0, *, tail_lines: int = 0) -> str:
-        """What a task has written so far, or the last lines of it."""
+        """Output of a task so far, or its last lines."""
         return self._call(lambda: self._inner.logs(_id(job), task, tail_lines=tail_lines))
 
     def follow(self, job: Job | str, task: int = 0) -> Iterator[str]:
-        """What a task writes, as it writes it, until it ends."""
+        """Yields the output of all attempts of a task while they run, until the task ends."""
         return self._iterate(self._inner.follow(_id(job), task))
 
     def workers(self) -> list[pb.Worker]:
@@ -251,7 +251,7 @@ class IrisClient:
         return self._call(self._inner.slices)
 
     def path(self, name: str) -> str:
-        """The whole name of a job: what does not begin with "/" stands below the user, or below the task's own job."""
+        """Full name of a job. A name without a leading "/" is relative to the user or to the task's own job."""
         return self._inner.path(name)
 
     def close(self) -> None:
@@ -266,12 +266,12 @@ class IrisClient:
         self.close()
 
     def _call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Ctrl-C ends the work too, and lets it clear up behind itself."""
+        """Runs the call on the client's loop. Ctrl-C cancels it and waits for its cleanup."""
         if os.getpid() != self._owner:
-            # Its loop runs there: here nobody would answer.
+            # The loop runs in the parent process only, so the call would never return.
             raise Invalid(
                 "iris.forked",
-                f"The client is of process {self._owner}, from which this one was forked.",
+                f"The client belongs to process {self._owner}, from which this process was forked.",
                 hint="Make a client in each process, after the fork.",
             )
         if not self._finalizer.alive:
@@ -287,7 +287,7 @@ class IrisClient:
                 except BaseException as raised:
                     if scope.cancel_called:
                         raise
-                    # A task's own may be of any kind, and many would end the loop in here: raised where it was asked for.
+                    # A task may raise any kind of exception, and many would end this loop: the caller raises it.
                     return None, raised
                 finally:
                     over.set()
@@ -296,14 +296,14 @@ class IrisClient:
         try:
             value, raised = self._portal.start_task_soon(tracked).result()
         except KeyboardInterrupt:
-            # It may come before there is a future: work that nobody can name would hold up the end of this client.
+            # The interrupt may come before there is a future. A call left running would block `close`.
             self._portal.call(_cancel, begun)
             if begun:
-                over.wait(_CLEAR_UP_S)
+                over.wait(_CLEANUP_TIMEOUT_S)
             raise
         if raised is not None:
             if not self._finalizer.alive:
-                # Another thread closed it meanwhile.
+                # Another thread closed the client meanwhile.
                 raise _closed() from raised
             raise raised
         return cast("T", value)
@@ -321,7 +321,7 @@ class IrisClient:
 
 
 async def _end(portal: BlockingPortal, client: AsyncIrisClient) -> None:
-    """What other threads wait for here is called off: nobody could hear of it any more."""
+    """Closes the connection and cancels the calls of other threads."""
     await client.aclose()
     await portal.stop(cancel_remaining=True)
 
@@ -330,14 +330,14 @@ def _close(owner: int, portal: BlockingPortal, stack: ExitStack) -> None:
     if os.getpid() == owner:
         stack.close()
         return
-    # A fork has neither the loop nor a right to the cluster. It only must not wait for a loop that is not there.
+    # A forked process has no loop and must not stop the cluster. It only must not wait for the loop.
     with suppress(StopIteration):
         portal.stop().send(None)
 
 
 def _closed() -> Invalid:
     return Invalid(
-        "iris.closed", "The client is closed.", hint="Make another, or use it inside its with block."
+        "iris.closed", "The client is closed.", hint="Make another client, or use it inside its with block."
     )
 
 

@@ -1,4 +1,4 @@
-"""One client's conversation with a controller: what it asks about jobs, and the jobs it holds."""
+"""Connection of a client to its controller: calls with retries, and submitted jobs."""
 
 import codecs
 import re
@@ -25,24 +25,24 @@ log = logger(__name__)
 
 T = TypeVar("T")
 
-# One question to the controller may hang this long; `wait` asks again until its own time is up.
+# Longest duration of one long poll; `wait` polls again until its own timeout.
 POLL_MS: Final = 30_000
-# Blobs up to this size in all travel with the submission itself.
+# Blobs up to this total size are sent with the submission itself.
 INLINE_BYTES_MAX: Final = 2 * 1024 * 1024
-# Long enough for a controller to be started anew.
-_PATIENCE: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=16)
-# A controller that was never reached is more likely misspelled than starting.
-_FIRST: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=8)
-# About an hour: who waits for a job of days does so through an upgrade of its controller.
-_WAITING: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=1_500)
-# How much longer than the caller's time an answer may take that was asked for within it.
+# Long enough for a restart of the controller.
+_RETRIES: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=16)
+# Before the first answer, a wrong URL is more likely than a restart.
+_FIRST_RETRIES: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=8)
+# About an hour, so that waiting for a long job survives an upgrade of the controller.
+_WAIT_RETRIES: Final = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=1_500)
+# Extra time for the answer to a call that was made within the caller's timeout.
 _ANSWER_S: Final = 5.0
 _JOB_ID: Final = re.compile(r"job-[0-9a-z]{26}")
 _ENDED: Final = ("succeeded", "failed", "cancelled")
 
 
 class AsyncJob:
-    """One submitted job. It can be awaited: `value = await job`."""
+    """A submitted job. It can be awaited: `value = await job`."""
 
     def __init__(self, client: "ControllerConnection", job_id: str, name: str) -> None:
         self._client = client
@@ -71,7 +71,7 @@ class AsyncJob:
         return await self._client.logs(self, task)
 
     def follow(self, task: int = 0) -> AsyncIterator[str]:
-        """What the task writes in all of its tries, as it writes it, until it ends."""
+        """Yields the output of all attempts of a task while they run, until the task ends."""
         return self._client.follow(self, task)
 
     def __await__(self) -> Any:
@@ -82,9 +82,9 @@ class AsyncJob:
 
 
 class ControllerConnection:
-    """What can be asked of a controller. Use it as an async context manager, or close it when done.
+    """Calls to one controller. Use it as an async context manager, or close it when done.
 
-    `check` raises where a controller that does not answer never will again.
+    `check` raises if the controller does not answer and never will again.
     """
 
     def __init__(self, channel: Channel, prefix: str, check: Callable[[], None] = lambda: None) -> None:
@@ -99,26 +99,26 @@ class ControllerConnection:
         self.cluster = channel.client(ClusterServiceClient)
 
     async def ends(self, job: str, *, eager: bool) -> AsyncGenerator[tuple[pb.Job, pb.Task, bytes]]:
-        """The tasks of a job as they end, with what came along of their results; all at its end if nobody is eager."""
+        """Yields ended tasks with their small results: each as it ends if `eager`, otherwise all at the end of the job."""
         if not eager:
             results = await self.ended(job)
             for task in _failed_first(results.tasks):
                 yield results.job, task, results.small(task)
             return
-        known: set[int] = set()
+        seen: set[int] = set()
         while True:
             try:
                 async with aclosing(self.watch(job)) as changes:
                     async for change in changes:
                         fresh = [
-                            task for task in change.tasks if task.state in _ENDED and task.index not in known
+                            task for task in change.tasks if task.state in _ENDED and task.index not in seen
                         ]
-                        known.update(task.index for task in fresh)
+                        seen.update(task.index for task in fresh)
                         for task in _failed_first(fresh):
                             yield change.job or pb.Job(), task, b""
             except Retry:
-                # The controller starts anew; when it answers again, the watch goes on.
-                await self._waiting(lambda: self.get(job))
+                # The controller restarts; the watch resumes when it answers again.
+                await self._retrying_long(lambda: self.get(job))
             else:
                 return
 
@@ -126,8 +126,8 @@ class ControllerConnection:
         return await self.submit_request(await self.prepare(spec, payload, key))
 
     async def prepare(self, spec: pb.JobSpec, payload: BlobPayload, key: str = "") -> pb.SubmitRequest:
-        """A submission, of which what is large has gone ahead."""
-        # The key is made before sending, so that a submission whose answer was lost can be sent again.
+        """Builds a submission. Large blobs are uploaded first; small ones are part of the request."""
+        # The key is made before sending, so that a submission whose answer was lost can be repeated.
         request = pb.SubmitRequest(spec=spec, key=key or self._ids.secret())
         if sum(map(len, payload.blobs.values())) <= INLINE_BYTES_MAX:
             request.blobs = [pb.Blob(digest=digest, body=body) for digest, body in payload.blobs.items()]
@@ -138,24 +138,24 @@ class ControllerConnection:
         return request
 
     async def check_admission(self, request: pb.SubmitRequest) -> None:
-        """What is refused is refused before anything large is sent for it."""
-        question = pb.SubmitRequest(spec=request.spec, key=request.key, dry_run=True)
-        await self._steady(lambda: self.calls.submit(question))
+        """Checks a submission with a dry run, before its blobs are uploaded."""
+        dry_run = pb.SubmitRequest(spec=request.spec, key=request.key, dry_run=True)
+        await self._retrying(lambda: self.calls.submit(dry_run))
 
     async def submit_request(self, request: pb.SubmitRequest) -> AsyncJob:
-        """The job; handed in twice, it is the same one."""
-        answer = await self._steady(lambda: self.calls.submit(request))
+        """Submits the request. A repeated request returns the same job."""
+        answer = await self._retrying(lambda: self.calls.submit(request))
         return AsyncJob(self, answer.id, answer.name)
 
     async def wait(self, job: AsyncJob | str, timeout: float | None = None) -> Any:
-        """The value; of several tasks, their values in a list. An exception of the task is raised here."""
+        """Waits for the job and returns its value, or a list for several tasks. Raises the exception of the task."""
         ended = await self.ended(self.named(job), timeout)
         return await value_of(ended, self.get_blob)
 
     async def ended(self, job: str, timeout: float | None = None) -> JobResults:
-        """How the job ended, as soon as it has."""
+        """Waits until the job ends, and returns its tasks and small results."""
         if timeout is None:
-            while not (results := await self._asked(job, POLL_MS)).tasks:
+            while not (results := await self._wait_once(job, POLL_MS)).tasks:
                 pass
             return results
         until = self._clock.monotonic() + timeout
@@ -163,38 +163,38 @@ class ControllerConnection:
             left = POLL_MS + 1
             while left > POLL_MS:
                 left = max(0, round((until - self._clock.monotonic()) * 1000))
-                results = await self._asked(job, min(POLL_MS, left))
+                results = await self._wait_once(job, min(POLL_MS, left))
                 if results.tasks:
                     return results
         raise WaitTimeout(
             "iris.wait",
             f"The job has not ended within {timeout:g} s.",
-            hint=f"It goes on; see why it waits with: iris why {job}.",
+            hint=f"See why it has not ended with: iris why {job}.",
         )
 
-    async def _asked(self, job: str, most_ms: int) -> JobResults:
+    async def _wait_once(self, job: str, most_ms: int) -> JobResults:
         request = pb.WaitRequest(job=job, timeout_ms=most_ms)
-        answer = await self._waiting(lambda: self.calls.wait(request, timeout_ms=POLL_MS + 10_000))
+        answer = await self._retrying_long(lambda: self.calls.wait(request, timeout_ms=POLL_MS + 10_000))
         return JobResults(answer)
 
     async def get(self, job: AsyncJob | str) -> pb.Job:
         return await self.calls.get(pb.GetRequest(job=self.named(job)))
 
     async def watch(self, job: AsyncJob | str) -> AsyncGenerator[pb.JobChange]:
-        """The job as it is, then each change as it happens; ends with the job. Who was cut off asks again."""
+        """Yields the job's state, then each change until the job ends. Call it again after a lost connection."""
         async for change in self.calls.watch(pb.WatchRequest(job=self.named(job))):
             yield change
 
     async def tasks(self, job: AsyncJob | str) -> list[pb.Task]:
-        found: list[pb.Task] = []
+        tasks: list[pb.Task] = []
         while True:
-            page = await self.calls.tasks(pb.TasksRequest(job=self.named(job), limit=PAGE, after=len(found)))
-            found += page.tasks
+            page = await self.calls.tasks(pb.TasksRequest(job=self.named(job), limit=PAGE, after=len(tasks)))
+            tasks += page.tasks
             if len(page.tasks) < PAGE:
-                return found
+                return tasks
 
     async def attempts(self, job: AsyncJob | str, task: int = 0) -> list[pb.Attempt]:
-        """Every try of a task, the first one first."""
+        """Attempts of a task, oldest first."""
         return (await self.calls.attempts(pb.AttemptsRequest(job=self.named(job), task=task))).attempts
 
     async def jobs(self, prefix: str = "", states: Iterable[str] = (), limit: int = PAGE) -> list[pb.Job]:
@@ -205,12 +205,12 @@ class ControllerConnection:
         return (await self.calls.cancel(pb.CancelRequest(job=self.named(job)))).jobs
 
     async def logs(self, job: AsyncJob | str, task: int = 0, *, tail_lines: int = 0) -> str:
-        """What a task has written so far, or the last lines of it."""
+        """Output of a task so far, or its last lines."""
         request = pb.LogsRequest(job=self.named(job), task=task, tail_lines=tail_lines)
         return b"".join([chunk.text async for chunk in self.calls.logs(request)]).decode(errors="replace")
 
     async def follow(self, job: AsyncJob | str, task: int = 0) -> AsyncGenerator[str]:
-        """What a task writes in all of its tries, as it writes it, until it ends, whatever becomes of the controller meanwhile."""
+        """Yields the output of all attempts of a task until it ends. Reconnects when the controller restarts."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         request = pb.LogsRequest(job=self.named(job), task=task, attempt=1, follow=True)
         while True:
@@ -219,16 +219,16 @@ class ControllerConnection:
                     request.offset = chunk.offset + len(chunk.text)
                     if text := decoder.decode(chunk.text):
                         yield text
-                if not await self._tried_again(request):
+                if not await self._has_next_attempt(request):
                     return
             except Retry:
-                await self._waiting(lambda: self.get(job))
+                await self._retrying_long(lambda: self.get(job))
             else:
                 request.attempt, request.offset = request.attempt + 1, 0
                 decoder.reset()
 
-    async def _tried_again(self, read: pb.LogsRequest) -> bool:
-        """Whether there is a later try than the one that was read, as soon as that is known."""
+    async def _has_next_attempt(self, read: pb.LogsRequest) -> bool:
+        """Waits until the task ends or has a later attempt than the one read. True if there is a later attempt."""
         async with aclosing(self.watch(read.job)) as changes:
             async for change in changes:
                 for task in change.tasks:
@@ -243,10 +243,10 @@ class ControllerConnection:
         return (await self.cluster.slices(pb.SlicesRequest())).slices
 
     async def put_blob(self, digest: str, body: bytes, sent: Callable[[int], None] = lambda _: None) -> None:
-        await blob_transfer.put_blob(self.calls, self._steady, digest, body, sent)
+        await blob_transfer.put_blob(self.calls, self._retrying, digest, body, sent)
 
     async def get_blob(self, digest: str) -> bytes:
-        return await blob_transfer.get_blob(self.calls, self._steady, digest)
+        return await blob_transfer.get_blob(self.calls, self._retrying, digest)
 
     async def aclose(self) -> None:
         await self._channel.__aexit__(None, None, None)
@@ -259,22 +259,22 @@ class ControllerConnection:
     ) -> None:
         await self.aclose()
 
-    async def _steady(self, call: Callable[[], Awaitable[T]]) -> T:
-        """A controller that starts anew is asked anew."""
-        patience = _PATIENCE if self._reached else _FIRST
-        answer = await retry(lambda: self._checked(call), patience, self._clock, self._rng)
+    async def _retrying(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeats a call while the controller restarts."""
+        backoff = _RETRIES if self._reached else _FIRST_RETRIES
+        answer = await retry(lambda: self._checked(call), backoff, self._clock, self._rng)
         self._reached = True
         return answer
 
-    async def _waiting(self, call: Callable[[], Awaitable[T]]) -> T:
-        """As `_steady`, for who has nothing else to do; one that was never reached may be nowhere at all."""
+    async def _retrying_long(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeats a call for up to an hour, provided that the controller was reached before."""
         try:
-            return await self._steady(call)
+            return await self._retrying(call)
         except Retry as error:
             if not self._reached:
                 raise
             log.warning("the controller does not answer; still waiting", why=error.sentence)
-        return await retry(lambda: self._checked(call), _WAITING, self._clock, self._rng)
+        return await retry(lambda: self._checked(call), _WAIT_RETRIES, self._clock, self._rng)
 
     async def _checked(self, call: Callable[[], Awaitable[T]]) -> T:
         try:
@@ -282,17 +282,17 @@ class ControllerConnection:
         except Retry as error:
             self._check()
             if error.code == "rpc.pin" and not self._reached:
-                # Another server, or a token for another one: waiting is in vain.
+                # Another server, or a token for another server: retries cannot succeed.
                 raise Unauthenticated(error.code, error.sentence, hint=error.hint) from None
             raise
 
     def path(self, name: str) -> str:
-        """The whole name of a job: what does not begin with "/" stands below the user, or below the task's own job."""
+        """Full name of a job. A name without a leading "/" is relative to the user or to the task's own job."""
         check_name(name)
         return name if name.startswith("/") else f"{self._prefix}/{name}"
 
     def named(self, job: AsyncJob | str) -> str:
-        """The job somebody means: by itself, its id, its whole name, or the last part of one of their own."""
+        """Job id, or full name of a job that was given as an object, an id, a full name or a relative name."""
         if isinstance(job, AsyncJob):
             return job.id
         check_name(job)
@@ -300,5 +300,5 @@ class ControllerConnection:
 
 
 def _failed_first(tasks: Iterable[pb.Task]) -> list[pb.Task]:
-    """An error that is known is told before anything else is fetched."""
+    """Sorts failed tasks first, so that an error is raised before results are fetched."""
     return sorted(tasks, key=lambda task: task.state != "failed")

@@ -1,4 +1,4 @@
-"""Where a client belongs: which controller, whose token, and below which name its jobs stand."""
+"""Endpoint of a client: the controller's URL, the token, and the prefix of job names."""
 
 import getpass
 import re
@@ -16,7 +16,7 @@ DEFAULT_URL: Final = "http://localhost:10000"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`prefix` is what stands before a job's name that does not begin with "/" itself."""
+    """Controller and token of a client. `prefix` precedes job names without a leading "/"."""
 
     url: str
     token: str | None
@@ -24,20 +24,22 @@ class Endpoint:
 
 
 def resolve_endpoint(url: str | None, token: str | None, user: str, env: Mapping[str, str]) -> Endpoint:
-    """What is not said is found in the environment; inside of a task, that is the task's own cluster and job."""
-    where = (url or env.get("IRIS_CONTROLLER") or DEFAULT_URL).rstrip("/")
-    inside = _in_task(env)
-    here = inside and where == env["IRIS_CONTROLLER"]
-    # The token of a task is for its own controller, and for no other that its code may talk to.
-    given = token or (None if inside and not here else env.get("IRIS_TOKEN"))
-    left = _left_token(where, env)
-    found = _with_pin(given, left) if given else left
-    below = f"/{user}" if user else env["IRIS_JOB_NAME"] if here else f"/{env.get('IRIS_USER') or _user()}"
-    return Endpoint(where, found, below)
+    """Fills missing values from the environment. Inside a task it gives the task's own cluster and job."""
+    resolved = (url or env.get("IRIS_CONTROLLER") or DEFAULT_URL).rstrip("/")
+    in_task = _in_task(env)
+    own_cluster = in_task and resolved == env["IRIS_CONTROLLER"]
+    # The token of a task is only for its own controller, not for others that its code calls.
+    given = token or (None if in_task and not own_cluster else env.get("IRIS_TOKEN"))
+    stored = _stored_token(resolved, env)
+    final = _with_pin(given, stored) if given else stored
+    prefix = (
+        f"/{user}" if user else env["IRIS_JOB_NAME"] if own_cluster else f"/{env.get('IRIS_USER') or _user()}"
+    )
+    return Endpoint(resolved, final, prefix)
 
 
 def local_cluster_endpoint(url: str, env: Mapping[str, str]) -> Endpoint:
-    """Of a cluster that we started: it left its token here, and that of the environment is for another."""
+    """Endpoint of a local cluster. Its token is in a file; the token of the environment is for another cluster."""
     return resolve_endpoint(
         url, None, "", {name: value for name, value in env.items() if name != "IRIS_TOKEN"}
     )
@@ -47,7 +49,7 @@ def task_endpoint(env: Mapping[str, str]) -> Endpoint:
     if not _in_task(env):
         raise Invalid(
             "iris.not_in_task",
-            "This does not run inside of a task.",
+            "This process does not run in a task.",
             hint="Name a controller: IrisClient.remote(url).",
         )
     return resolve_endpoint(None, None, "", env)
@@ -59,13 +61,13 @@ def _in_task(env: Mapping[str, str]) -> bool:
     )
 
 
-def _with_pin(token: str, left: str | None) -> str:
-    """The token with its own pin, or with the one that a controller on this machine left for its clients."""
+def _with_pin(token: str, stored: str | None) -> str:
+    """Adds the pin of the stored token of a local controller to a token without a pin."""
     pin, secret = PinnedToken.parse(token)
-    return str(PinnedToken(pin or PinnedToken.parse(left).pin, secret))
+    return str(PinnedToken(pin or PinnedToken.parse(stored).pin, secret))
 
 
-def _left_token(url: str, env: Mapping[str, str]) -> str | None:
+def _stored_token(url: str, env: Mapping[str, str]) -> str | None:
     host, _, port = url.rpartition("/")[2].rpartition(":")
     if host not in ("localhost", "127.0.0.1", "[::1]") or not port.isdecimal():
         return None
@@ -76,9 +78,9 @@ def _left_token(url: str, env: Mapping[str, str]) -> str | None:
 
 
 def _user() -> str:
-    """Whoever runs this, as the machine calls them, in the form of a name."""
+    """Login name of the user, with the characters that are valid in a job name."""
     try:
-        found = getpass.getuser()
+        login = getpass.getuser()
     except (KeyError, OSError):
-        found = ""
-    return re.sub(r"[^A-Za-z0-9]+", "-", found).strip("-") or "somebody"
+        login = ""
+    return re.sub(r"[^A-Za-z0-9]+", "-", login).strip("-") or "somebody"

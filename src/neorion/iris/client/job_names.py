@@ -1,4 +1,4 @@
-"""Names of jobs: which are valid, and new ones; and sizes as people read them."""
+"""Job names (check and generate), and sizes in readable units."""
 
 import hashlib
 import re
@@ -7,28 +7,30 @@ from typing import Final
 from neorion.keel.base import Invalid
 from neorion.keel.clock import Ids
 
-# As many jobs or tasks as one answer of the controller holds.
+# Jobs or tasks in one response of the controller.
 PAGE: Final = 500
-_CHANCE_CHARS = 8
+_RANDOM_CHARS = 8
 
 
 def check_name(name: object) -> None:
-    """Python takes anything for a name; what may stand in one, the controller says."""
+    """Refuses a name that is not text. The controller checks its characters."""
     if not isinstance(name, str):
         raise Invalid(
-            "iris.name", f"{name!r:.80} is no job name.", hint='Give the name as text: submit(work, "train").'
+            "iris.name",
+            f"{name!r:.80} is not a valid job name.",
+            hint='Give the name as text: submit(work, "train").',
         )
 
 
 def generate_job_name(stem: str, ids: Ids, key: str = "") -> str:
-    """What it is about, and enough chance to be alone with it: letters and digits, because a name ends with one.
+    """Generates a name from a stem and random letters and digits.
 
-    With a key that is not left to chance: the same key is the same job, and has the same name.
+    With a key the suffix is its hash, so that the same key always gives the same name.
     """
-    told = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:40] or "job"
-    # A secret is some forty characters, most of them letters and digits.
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:40] or "job"
+    # A secret has about forty characters, most of them letters and digits.
     secret = hashlib.sha256(key.encode()).hexdigest() if key else ids.secret()
-    return f"{told}-{''.join(filter(str.isalnum, secret))[:_CHANCE_CHARS].lower()}"
+    return f"{readable}-{''.join(filter(str.isalnum, secret))[:_RANDOM_CHARS].lower()}"
 
 
 def size(count: int) -> str:

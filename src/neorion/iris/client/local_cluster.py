@@ -1,4 +1,4 @@
-"""A controller and workers of one's own on this machine, for as long as a client needs them."""
+"""Local cluster: a controller and workers on this machine that live as long as a client."""
 
 import os
 import shutil
@@ -11,12 +11,12 @@ from typing import Final, Self
 
 from neorion.keel.base import Invalid, Terminal
 
-# Each is some processes, all of them on this machine.
+# Each worker is several processes on this machine.
 _WORKERS_MAX: Final = 256
 
 
 class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
-    """A cluster in a process of its own and a folder that vanishes with it."""
+    """Cluster in a separate process, with a folder that is removed at its end."""
 
     def __init__(self, workers: int) -> None:
         _check(workers)
@@ -24,7 +24,7 @@ class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
 
         require_extra("server")
         self._workers = workers
-        # Not one that vanishes by itself: that would also vanish at the end of a fork of this process.
+        # Not `TemporaryDirectory`: the exit of a forked process would also remove the folder.
         self._folder = tempfile.mkdtemp(prefix=f"iris-{os.getpid()}-")
         self._process: subprocess.Popen[str] | None = None
         self.url = ""
@@ -32,31 +32,31 @@ class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
     def __enter__(self) -> Self:
         command = [sys.executable, "-P", "-m", "neorion.iris", "local", "--leash", "--port", "0"]
         command += ["--folder", self._folder, "--workers", str(self._workers)]
-        # Its standard input is a leash: when this process ends, however it ends, the other sees the end of it and goes.
+        # Its standard input is a pipe. When this process ends in any way, the cluster reads its end and exits.
         self._process = subprocess.Popen(  # noqa: S603 -- our own program
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            # Ctrl-C is for whoever waits here, and so is a notebook's interrupt: the cluster has other jobs.
+            # Ctrl-C and the interrupt of a notebook stop the waiting caller; the cluster has other jobs.
             start_new_session=True,
         )
         try:
             self.url = _read_url(self._process)
         except BaseException:
-            # Ctrl-C too: a cluster that nobody got is ended by nobody else.
+            # Also after Ctrl-C, because no other code can end a cluster that was not returned.
             self.__exit__(None, None, None)
             raise
         return self
 
     def check(self) -> None:
-        """Nobody starts it again when it has ended."""
+        """Raises if the cluster has ended, because it is not restarted."""
         code = self._process.poll() if self._process is not None else 0
         if code is not None:
             raise Terminal(
                 "iris.embedded_ended",
                 f"The local cluster has ended, {f'by signal {-code}' if code < 0 else f'with exit code {code}'}.",
-                hint="Make another client and submit again: its jobs ended with it.",
+                hint="Make another client and submit the jobs again.",
             )
 
     def __exit__(
@@ -69,14 +69,14 @@ class EmbeddedCluster(AbstractContextManager["EmbeddedCluster"]):
 
 
 def _read_url(process: "subprocess.Popen[str]") -> str:
-    """Where it answers."""
+    """Reads the URL that the cluster prints when it is ready."""
     assert process.stdout is not None  # noqa: S101 -- a pipe was asked for
     if url := process.stdout.readline().strip():
         return url
     raise Terminal(
         "iris.embedded",
         "The local cluster did not start.",
-        hint="See why in its output above.",
+        hint="See the output above.",
     )
 
 
@@ -84,6 +84,6 @@ def _check(workers: object) -> None:
     if not isinstance(workers, int) or not 1 <= workers <= _WORKERS_MAX:
         raise Invalid(
             "iris.workers",
-            f"A cluster on one machine has between 1 and {_WORKERS_MAX} workers, not {workers!r:.80}.",
-            hint="Leave it out for 2.",
+            f"A local cluster has between 1 and {_WORKERS_MAX} workers, not {workers!r:.80}.",
+            hint="Omit `workers` to get the default of 2.",
         )

@@ -1,4 +1,4 @@
-"""`map`: one function over many items, in chunks; which items a chunk has, and what came of each."""
+"""Chunks of the items of a `map`, and the results of each chunk."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ from neorion.iris.client.result import Fetch, JobFailed, failure_of, value_of_ta
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Invalid
 
-# Enough chunks to share the work evenly, few enough that none is mostly overhead.
+# Enough chunks to share the work evenly, few enough that overhead stays small.
 CHUNKS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Items by the task that has them."""
+    """Assignment of items to tasks, in chunks of one size."""
 
     total: int
     size: int
 
     @classmethod
     def of(cls, total: int, size: int) -> "Chunks":
-        """Refused where it is no size, or gives more tasks than can be submitted at once."""
+        """Checks the size of a chunk. Refused if it is invalid or gives more tasks than one submission takes."""
         least = -(-total // TASKS_WITH_ARGS_MAX)
         if size < 0 or 0 < size < least:
             raise Invalid(
                 "iris.chunk",
-                f"{total} items cannot go in chunks of {size}.",
-                hint=f"Take {max(1, least)} or more, or leave chunk out.",
+                f"{total} items cannot be split into chunks of {size}.",
+                hint=f"Set chunk to {max(1, least)} or more, or omit it.",
             )
         return cls(total, size or max(1, -(-total // CHUNKS)))
 
@@ -45,7 +45,7 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True)
 class MapResults:
-    """Reads what came of a map's tasks. `keep_errors` gives an item's exception as its value."""
+    """Reader of the results of a map. With `keep_errors` an item's exception is its value."""
 
     chunks: Chunks
     fetch: Fetch
@@ -54,7 +54,7 @@ class MapResults:
     async def of(
         self, ends: AsyncIterator[tuple[pb.Job, pb.Task, bytes]]
     ) -> AsyncGenerator[list[tuple[int, Any]]]:
-        """The values of each task as it ends, with the numbers of their items."""
+        """Yields the values of each task as it ends, with the numbers of their items."""
         async for job, task, small in ends:
             numbers = self.chunks.items(task.index)
             if task.state == "succeeded":

@@ -1,4 +1,4 @@
-"""A job as a notebook shows it."""
+"""HTML view of a job for notebooks."""
 
 from html import escape
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from neorion.iris.client.result import JobFailed
 from neorion.iris.model.gen import iris_pb as pb
 
-# Dark enough on white and light enough on black: notebooks have both.
+# Readable on white and on black, because notebooks have both backgrounds.
 _COLOURS: Final = {
     "pending": "#b7791f",
     "running": "#2b6cb0",
@@ -18,15 +18,15 @@ _ORDER: Final = ("succeeded", "running", "pending", "failed", "cancelled")
 
 
 def html(job: pb.Job) -> str:
-    """Its name and state, a bar of its tasks, and why it waits or how it failed."""
+    """Name, state, bar of task states, and pending reason or failure of a job."""
     colour = _COLOURS.get(job.state, "inherit")
     why = job.reason.sentence if job.reason else _end(job)
-    told = ", ".join(f"{job.tasks[state]} {state}" for state in _ORDER if job.tasks.get(state))
+    counts = ", ".join(f"{job.tasks[state]} {state}" for state in _ORDER if job.tasks.get(state))
     return (
         '<div style="font-family: sans-serif; max-width: 40em; line-height: 1.5">'
         f'<b>{escape(job.name)}</b> <span style="color: {colour}">{escape(job.state)}</span>'
         f'<div style="display: flex; height: 6px; border-radius: 3px; overflow: hidden; margin: 4px 0">{_bar(job)}</div>'
-        f'<span style="opacity: 0.8">{escape(told)}</span>'
+        f'<span style="opacity: 0.8">{escape(counts)}</span>'
         + (f"<br><i>{escape(why)}</i>" if why else "")
         + "</div>"
     )

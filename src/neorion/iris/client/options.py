@@ -1,4 +1,4 @@
-"""What a user may say about a job besides what it runs, and the message it becomes."""
+"""Options of a job, and the job spec made from them."""
 
 import hashlib
 import inspect
@@ -18,11 +18,11 @@ from neorion.keel.base import Duration, Invalid, Quantity, UnitError, did_you_me
 
 Work = Callable[..., Any] | str | Sequence[str | os.PathLike[str]]
 
-# Of so many tasks the names of their arguments fit into one message.
+# The digests of this many arguments fit into one message.
 TASKS_WITH_ARGS_MAX: Final = 60_000
 
-_OPTIONS: Final = "the options stand in docs/guides/iris.md"
-_MISFIT: Final = re.compile(r"Expected `(.+)`, got `(.+)` - at `\$\.(.+)`")
+_OPTIONS_HINT: Final = "See the options in docs/guides/iris.md."
+_WRONG_TYPE: Final = re.compile(r"Expected `(.+)`, got `(.+)` - at `\$\.(.+)`")
 _KINDS: Final = {
     "array": "a list",
     "object": "a mapping",
@@ -35,7 +35,7 @@ _KINDS: Final = {
 
 
 class Environment(TypedDict, total=False):
-    """What several jobs may share: variables, Python packages, and shell commands before the start."""
+    """Environment that jobs may share: variables, Python packages, and shell commands before the start."""
 
     env: Mapping[str, str]
     packages: Sequence[str]
@@ -43,13 +43,13 @@ class Environment(TypedDict, total=False):
 
 
 class Options(Environment, total=False):
-    """Every option of `submit`, `map` and `gang`. All may be left out."""
+    """Options of `submit`, `map` and `gang`. All are optional."""
 
-    # {"cpu": 2, "memory": "8Gi", "disk": "10Gi", "gpu": "H100:8"}; one core and 1Gi where nothing is said.
+    # E.g. {"cpu": 2, "memory": "8Gi", "disk": "10Gi", "gpu": "H100:8"}. Defaults: one core and 1Gi.
     resources: Mapping[str, str | float]
-    # What the job says itself is added to it; its variables win.
+    # The job's own values are added to it; the job's variables take precedence.
     environment: Environment
-    # "zone=us-east-1a", "gpu-memory>=80"; `prefer` only orders what fits.
+    # E.g. "zone=us-east-1a", "gpu-memory>=80". `prefer` only orders the workers that qualify.
     require: Sequence[str]
     prefer: Sequence[str]
     spread: str
@@ -60,24 +60,24 @@ class Options(Environment, total=False):
     scheduling_timeout: str | float
     max_failed_tasks: int
     ports: Sequence[str]
-    # A folder whose files the job finds in its working directory, e.g. "."; git's ignored files and `exclude` stay behind.
+    # Folder whose files are copied to the job's working directory, e.g. ".", without git-ignored files and `exclude`.
     working_dir: str
     exclude: Sequence[str]
-    # The same key twice is the same job; without one every call is a new job.
+    # The same key gives the same job. Without a key every call makes a new job.
     key: str
 
 
 class MapOptions(Options, total=False):
-    """What `map` may be told besides."""
+    """Additional options of `map`."""
 
-    # Items per task; without one, as many as give 64 tasks.
+    # Items per task. The default gives 64 tasks.
     chunk: int
-    # An item's exception is its value, and the others go on.
+    # An item's exception is returned as its value, and the other items continue.
     return_exceptions: bool
 
 
 class BlobPayload:
-    """Blobs gathered for one submission, by their hash."""
+    """Blobs of one submission, by their hash."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
@@ -91,10 +91,10 @@ class BlobPayload:
         return self.pickled_each((value,), what)[0]
 
     def pickled_each(self, values: Iterable[object], what: str) -> list[str]:
-        """Which modules are the user's own is found out once for all of them: it takes longer than to pickle an item."""
+        """Pickles values. The user's own modules are found once for all, because that is slower than pickling an item."""
         # Cloudpickle takes half a megabyte, and is not needed before the first function is sent.
-        from neorion.iris.client.pickle_by_value import own_modules_by_value  # noqa: PLC0415 -- as said
-        from neorion.iris.model.pickling import dumps  # noqa: PLC0415 -- as said
+        from neorion.iris.client.pickle_by_value import own_modules_by_value  # noqa: PLC0415 -- loaded when needed
+        from neorion.iris.model.pickling import dumps  # noqa: PLC0415 -- loaded when needed
 
         try:
             with own_modules_by_value():
@@ -103,71 +103,73 @@ class BlobPayload:
             raise Invalid(
                 "iris.unpicklable",
                 f"{what} cannot be pickled: {error}.",
-                hint="Pass plain data, and open files, locks and connections inside of the function.",
+                hint="Pass plain data, and open files, locks and connections in the function.",
             ) from error
 
 
-# No program runs in less.
+# Less is never enough to run a program.
 _BYTES_MIN: Final = 2**20
 
 
 def check_options(options: Mapping[str, object], kind: type[Options | Environment]) -> None:
-    """Python takes any keyword with any value here: a misspelt one must not pass for none, nor a text for a list of letters."""
+    """Refuses unknown options and wrong types, which Python accepts as keyword arguments."""
     for name in options:
         if name not in kind.__annotations__:
             raise Invalid(
                 "iris.option",
-                f'"{name}" is no option.',
-                hint=did_you_mean(name, kind.__annotations__) or _OPTIONS,
+                f'"{name}" is not a valid option.',
+                hint=did_you_mean(name, kind.__annotations__) or _OPTIONS_HINT,
             )
     try:
         msgspec.convert(dict(options), kind)
     except msgspec.ValidationError as error:
-        raise Invalid("iris.option", _MISFIT.sub(_misfit, f"{error}."), hint=_OPTIONS) from None
+        raise Invalid("iris.option", _WRONG_TYPE.sub(_type_error, f"{error}."), hint=_OPTIONS_HINT) from None
 
 
-def _misfit(found: re.Match[str]) -> str:
-    wanted, got, where = found.groups()
-    return f"{where} takes {_KINDS.get(wanted, wanted)}, not {_KINDS.get(got, got)}"
+def _type_error(match: re.Match[str]) -> str:
+    expected, got, field = match.groups()
+    return f"{field} must be {_KINDS.get(expected, expected)}, not {_KINDS.get(got, got)}"
 
 
 def check_replicas(replicas: object) -> None:
     if not isinstance(replicas, int) or replicas < 1:
-        # To the controller 0 is a number that was not said.
+        # On the wire, 0 means that the number is not set.
         raise Invalid(
             "iris.replicas",
-            f"A job has a whole number of tasks, at least 1, not {replicas!r:.80}.",
-            hint="Submit no job where there is nothing to do.",
+            f"replicas must be a whole number of at least 1, not {replicas!r:.80}.",
+            hint="Set replicas to 1 or more.",
         )
 
 
 def check_function(work: object) -> None:
     if not callable(work):
-        raise Invalid("iris.entry", f"{work!r:.80} is no function.", hint="Give the function first.")
+        raise Invalid(
+            "iris.entry", f"{work!r:.80} is not a function.", hint="Pass a function as the first argument."
+        )
     if inspect.iscoroutinefunction(work):
         raise Invalid(
             "iris.entry",
-            f"{_named(work)} is an async function, and a task calls plain ones.",
-            hint=f"Give one that runs it: lambda: asyncio.run({_named(work)}()).",
+            f"{_name(work)} is an async function. A task can only call a plain function.",
+            hint=f"Pass a function that runs it: lambda: asyncio.run({_name(work)}()).",
         )
 
 
 def check_call(work: Callable[..., Any], args: object, kwargs: object) -> None:
-    """What the function would refuse is refused before a machine is got for it."""
+    """Checks the arguments against the function's signature, before a machine is allocated for the call."""
     if not isinstance(args, tuple | list):
         raise Invalid(
             "iris.arguments",
-            f"args are a tuple of arguments, not {args!r:.80}.",
+            f"args must be a tuple, not {args!r:.80}.",
             hint="Write a tuple of one as args=(value,).",
         )
     if not isinstance(kwargs, Mapping):
         raise Invalid(
             "iris.arguments",
-            f"kwargs are a mapping, not {kwargs!r:.80}.",
+            f"kwargs must be a mapping, not {kwargs!r:.80}.",
             hint='Write kwargs={"name": value}.',
         )
     try:
-        # The function itself and not what it wraps, which may take others.
+        # The signature of the function itself; a wrapped function may take other arguments.
         signature = inspect.signature(work, follow_wrapped=False)
     except ValueError:
         return
@@ -176,8 +178,8 @@ def check_call(work: Callable[..., Any], args: object, kwargs: object) -> None:
     except TypeError as error:
         raise Invalid(
             "iris.arguments",
-            f"{_named(work)} cannot be called like this: {error}.",
-            hint="Give what it takes in args=(…) and kwargs={…}.",
+            f"{_name(work)} cannot be called with these arguments: {error}.",
+            hint="Pass the function's arguments in args=(…) and kwargs={…}.",
         ) from None
 
 
@@ -222,11 +224,11 @@ def _environment(options: Options, payload: BlobPayload) -> pb.Environment:
 
 
 def _bundle(options: Options, payload: BlobPayload) -> str:
-    """The hash of the job's files; empty where it sends none."""
+    """Hash of the job's bundle, or "" without a working directory."""
     if "working_dir" not in options:
         return ""
-    # Archives and git are not every job's business.
-    from neorion.iris.client.bundle import bundle  # noqa: PLC0415 -- as said
+    # Most jobs have no bundle.
+    from neorion.iris.client.bundle import bundle  # noqa: PLC0415 -- loaded when needed
 
     return payload.add(bundle(Path(options["working_dir"]), options.get("exclude", ())).body)
 
@@ -234,19 +236,19 @@ def _bundle(options: Options, payload: BlobPayload) -> str:
 def _entry(work: Work, payload: BlobPayload) -> Entry:
     if callable(work):
         check_function(work)
-        return Oneof("call", pb.Call(function=payload.pickled(work, f"The function {_named(work)}")))
+        return Oneof("call", pb.Call(function=payload.pickled(work, f"The function {_name(work)}")))
     argv = _argv(work)
     if not argv:
         raise Invalid(
             "iris.entry",
             f"{work!r:.80} is neither a function nor a command.",
-            hint="Give a function, a text for the shell, or a list of texts: a program and its arguments.",
+            hint="Pass a function, a shell command as a string, or a program and its arguments as a list.",
         )
     return Oneof("command", pb.Command(argv=argv))
 
 
 def _argv(work: str | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """The program and its arguments; nothing of what is no command."""
+    """Program and arguments; empty if `work` is not a command."""
     if isinstance(work, str):
         return ["/bin/sh", "-c", work] if work.strip() else []
     try:
@@ -255,30 +257,32 @@ def _argv(work: str | Sequence[str | os.PathLike[str]]) -> list[str]:
         return []
 
 
-def _named(work: Callable[..., Any]) -> str:
+def _name(work: Callable[..., Any]) -> str:
     return getattr(work, "__qualname__", repr(work))
 
 
-def _resources(wanted: Mapping[str, str | float]) -> pb.Resources:
+def _resources(requested: Mapping[str, str | float]) -> pb.Resources:
     known = ("cpu", "memory", "disk", "gpu")
-    for name in wanted:
+    for name in requested:
         if name not in known:
-            raise Invalid("iris.resources", f'"{name}" is no resource.', hint=did_you_mean(name, known))
-    _check_bytes(wanted)
-    variant, count = _gpu(wanted.get("gpu", 0))
+            raise Invalid(
+                "iris.resources", f'"{name}" is not a valid resource.', hint=did_you_mean(name, known)
+            )
+    _check_bytes(requested)
+    variant, count = _gpu(requested.get("gpu", 0))
     return pb.Resources(
-        cpu_milli=_amount("cpu", wanted.get("cpu", 1)).milli,
-        memory_bytes=_amount("memory", wanted.get("memory", "1Gi")).whole,
-        disk_bytes=_amount("disk", wanted.get("disk", 0)).whole,
+        cpu_milli=_amount("cpu", requested.get("cpu", 1)).milli,
+        memory_bytes=_amount("memory", requested.get("memory", "1Gi")).whole,
+        disk_bytes=_amount("disk", requested.get("disk", 0)).whole,
         gpus=count,
         gpu_variant=variant,
     )
 
 
-def _check_bytes(wanted: Mapping[str, str | float]) -> None:
-    """A number without a unit is bytes, as in Kubernetes, but who writes 8 means gibibytes."""
+def _check_bytes(requested: Mapping[str, str | float]) -> None:
+    """Refuses tiny amounts. A number without a unit is bytes, as in Kubernetes, but a user who writes 8 means 8Gi."""
     for name in ("memory", "disk"):
-        value = wanted.get(name, 0)
+        value = requested.get(name, 0)
         if 0 < _amount(name, value).whole < _BYTES_MIN:
             raise Invalid(
                 "iris.resources",
@@ -287,15 +291,17 @@ def _check_bytes(wanted: Mapping[str, str | float]) -> None:
             )
 
 
-def _gpu(wanted: str | float) -> tuple[str, int]:
-    """8, "8", "H100" or "H100:8"."""
-    variant, _, count = str(wanted).rpartition(":")
-    # A word without a letter is a number gone wrong: "-1", "1.5".
+def _gpu(requested: str | float) -> tuple[str, int]:
+    """Parses 8, "8", "H100" or "H100:8" into variant and count."""
+    variant, _, count = str(requested).rpartition(":")
+    # A text without a letter is an invalid number, e.g. "-1" or "1.5".
     if not variant and re.search(r"[A-Za-z]", count):
         variant, count = count, "1"
     if not count.isdecimal():
         raise Invalid(
-            "iris.resources", f'"{wanted}" is no number of GPUs.', hint='Write 8, "H100" or "H100:8".'
+            "iris.resources",
+            f'"{requested}" is not a valid number of GPUs.',
+            hint='Write 8, "H100" or "H100:8".',
         )
     return variant, int(count)
 
@@ -311,7 +317,7 @@ def _amount(name: str, value: str | float) -> Quantity:
 
 def _ms(name: str, value: str | float) -> int:
     try:
-        # Upwards: 0 is no limit at all.
+        # Rounded up, because 0 means no limit.
         return -(-Duration.parse(value).ns // 1_000_000)
     except UnitError as error:
         raise Invalid(

@@ -1,4 +1,4 @@
-"""Functions of the user's own files travel with them: workers have the installed packages, not the user's folder."""
+"""Pickles the user's own modules by value: workers have the installed packages, but not the user's folder."""
 
 import sys
 import sysconfig
@@ -10,21 +10,21 @@ from types import ModuleType
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
 
-# They are on every worker.
+# These packages are installed on every worker.
 _OURS = ("neorion", "iris")
-# Where installers put packages, besides where this Python says: for one user alone, or of the system.
+# Folders of installed packages besides those that `sysconfig` lists: of one user, or of the system.
 _PACKAGES = ("/site-packages/", "/dist-packages/")
-# Cloudpickle's list of modules is one for all threads, and each client has a thread of its own.
-_ONE_AT_A_TIME = RLock()
+# Cloudpickle's module registry is global, and each client has its own thread.
+_REGISTRY_LOCK = RLock()
 
 
 @contextmanager
 def own_modules_by_value() -> Generator[None]:
-    """While the block runs, whatever is defined in a file that is not installed is pickled whole, not by its name."""
-    with _ONE_AT_A_TIME:
-        # What somebody else registered is left to them.
+    """Within the block, definitions in files that are not installed are pickled by value, not by name."""
+    with _REGISTRY_LOCK:
+        # Modules that the program registered itself stay registered.
         known: set[str] = cloudpickle.list_registry_pickle_by_value()  # pyright: ignore[reportUnknownVariableType] -- it has no types
-        # A copy of the dict is made in one step; a list of its items is not, and other threads import modules.
+        # Copying the dict is atomic; listing its items is not, and other threads import modules.
         modules = sys.modules.copy()
         chosen = [module for name, module in modules.items() if name not in known and _is_own(name, module)]
         for module in chosen:

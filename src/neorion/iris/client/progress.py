@@ -1,55 +1,55 @@
-"""How far a map has come, told as it goes."""
+"""Progress reports of a map."""
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-# Called with how many items are done, and how many there are.
-Tell = Callable[[int, int], None]
-# True draws a bar where somebody watches: in a terminal, or in a notebook.
-Progress = bool | Tell
+# Called with the number of completed items and the total.
+ProgressCallback = Callable[[int, int], None]
+# True draws a bar in a terminal or in a notebook.
+Progress = bool | ProgressCallback
 
 
 async def report_progress(
     pairs: AsyncGenerator[tuple[int, Any]], total: int, progress: Progress
 ) -> AsyncGenerator[tuple[int, Any]]:
-    """The same pairs, counted."""
+    """Yields the same pairs and reports how many there were."""
     try:
-        with _teller(total, progress) as tell:
+        with _callback(total, progress) as report:
             done = 0
             async for pair in pairs:
                 done += 1
-                tell(done, total)
+                report(done, total)
                 yield pair
     finally:
         await pairs.aclose()
 
 
 @contextmanager
-def _teller(total: int, progress: Progress) -> Generator[Tell]:
+def _callback(total: int, progress: Progress) -> Generator[ProgressCallback]:
     if callable(progress):
         yield progress
     elif progress:
-        with _bar(total) as tell:
-            yield tell
+        with _bar(total) as report:
+            yield report
     else:
-        yield _nobody
+        yield _ignore
 
 
 @contextmanager
-def _bar(total: int) -> Generator[Tell]:
-    # Drawn by few.
-    from tqdm.auto import tqdm  # noqa: PLC0415 -- see above
+def _bar(total: int) -> Generator[ProgressCallback]:
+    # Most programs draw no bar.
+    from tqdm.auto import tqdm  # noqa: PLC0415 -- loaded when needed
 
-    # Elsewhere than in a terminal or a notebook it draws nothing.
+    # It draws nothing outside of a terminal or a notebook.
     bar: tqdm[NoReturn] = tqdm(desc="map", total=total, disable=None)
 
-    def tell(done: int, _: int) -> None:
+    def report(done: int, _: int) -> None:
         bar.update(done - bar.n)
 
     with bar:
-        yield tell
+        yield report
 
 
-def _nobody(done: int, total: int) -> None:
-    """Nobody watches."""
+def _ignore(done: int, total: int) -> None:
+    """Does nothing."""

@@ -1,4 +1,4 @@
-"""What came of a job: the value itself, or the exception as it was raised, with the remote traceback."""
+"""Result of a job: its value, or the exception that the task raised, with the remote traceback."""
 
 import pickle
 from collections.abc import Awaitable, Callable
@@ -17,54 +17,54 @@ class JobFailed(Terminal):
     def __init__(self, job: pb.Job, ending: pb.Ending) -> None:
         super().__init__(
             f"iris.{ending.cause or 'failed'}",
-            f"{job.name} {_story(ending)}.",
-            hint=_HINTS.get(ending.cause, "see what it wrote: iris job logs {name}").format(name=job.name),
+            f"{job.name} {_describe(ending)}.",
+            hint=_HINTS.get(ending.cause, "See its output with: iris job logs {name}.").format(name=job.name),
         )
         self.ending = ending
 
 
 class JobCancelled(JobFailed):
-    """Somebody called it off."""
+    """The job was cancelled."""
 
 
 class WaitTimeout(Deadline, TimeoutError):
-    """The job has not ended within the time that `wait` was given. It goes on."""
+    """The job has not ended within the timeout of `wait`. It continues to run."""
 
 
-_STORIES = {
+_CAUSES = {
     "exit_code": "ended with exit code {code}",
     "signal": "was ended by signal {code}",
-    "out_of_memory": "used more memory than it asked for",
-    "ran_too_long": "ran longer than it may",
-    "waited_too_long": "waited for a place longer than it may",
+    "out_of_memory": "used more memory than it requested",
+    "ran_too_long": "ran longer than its timeout",
+    "waited_too_long": "waited longer than its scheduling timeout",
     "cancelled": "was cancelled",
     "job_over": "was cancelled",
     "worker_lost": "lost its worker too often",
     "lost_before_start": "lost its worker before it started",
-    "preempted": "was pushed aside too often",
-    "gang_restart": "was stopped to start again with its gang",
-    "gang_broken": "cannot start whole again: a task of its gang has ended",
+    "preempted": "was preempted too often",
+    "gang_restart": "was stopped to restart with its gang",
+    "gang_broken": "cannot restart, because a task of its gang has ended",
     "not_built": "could not be started",
-    "no_room": "found no worker with room on its disk for its files",
+    "no_room": "found no worker with enough disk space for its files",
 }
-# What their stories leave open, the worker tells.
-_EXPLAINED = ("not_built", "no_room")
-_HINTS = {"no_room": "free space on the workers, or make its bundle and arguments smaller"}
+# Causes whose details are in the worker's message.
+_DETAILED_CAUSES = ("not_built", "no_room")
+_HINTS = {"no_room": "Free disk space on the workers, or make the job's bundle and arguments smaller."}
 
 
 def end_meanings() -> dict[str, str]:
-    """What each cause of an end means, for people."""
-    return {cause: f"The job {story.format(code='‹code›')}." for cause, story in _STORIES.items()}
+    """Readable meaning of each cause of an end."""
+    return {cause: f"The job {text.format(code='‹code›')}." for cause, text in _CAUSES.items()}
 
 
-def _story(ending: pb.Ending) -> str:
-    told = _STORIES.get(ending.cause, "failed").format(code=ending.code)
-    why = ending.message.rstrip(".") if ending.cause in _EXPLAINED else ""
-    return f"{told}: {why}" if why else told
+def _describe(ending: pb.Ending) -> str:
+    text = _CAUSES.get(ending.cause, "failed").format(code=ending.code)
+    why = ending.message.rstrip(".") if ending.cause in _DETAILED_CAUSES else ""
+    return f"{text}: {why}" if why else text
 
 
 class JobResults:
-    """The end of a job: its tasks, and with them the values that were small enough to come along."""
+    """End of a job: its tasks, and the results that were small enough for the response."""
 
     def __init__(self, answer: pb.WaitResponse) -> None:
         self.job: pb.Job = answer.job or pb.Job()
@@ -72,7 +72,7 @@ class JobResults:
         self._small = {blob.digest: blob.body for blob in answer.results}
 
     def small(self, task: pb.Task) -> bytes:
-        """What came along of a task's result, or nothing."""
+        """Result of a task if the response contains it, otherwise empty."""
         return self._small.get(task.ending.result, b"") if task.ending is not None else b""
 
 
@@ -91,26 +91,26 @@ async def value_of_task(task: pb.Task, small: bytes, fetch: Fetch) -> Any:
 
 
 async def failure_of(job: pb.Job, task: pb.Task, small: bytes, fetch: Fetch) -> BaseException:
-    """What the task raised, or else what is known of its end."""
+    """Exception of the task, or an error made from the cause of its end."""
     ending = task.ending or pb.Ending()
     if task.state == "failed" and ending.result:
         body = small or await fetch(ending.result)
         try:
             load(body)
         except (SystemExit, KeyboardInterrupt) as error:
-            # Raised here, `sys.exit` in a task would end the caller's own program without a word.
+            # If it were raised here, `sys.exit` in a task would silently end the caller's program.
             failed = JobFailed(job, ending)
             failed.__cause__ = error
             for note in getattr(error, "__notes__", ()):
                 failed.add_note(note)
             return failed
-        except BaseException as error:  # noqa: BLE001 -- this is the value: whatever the task raised
+        except BaseException as error:  # noqa: BLE001 -- the task may raise any error
             return error
     return (JobCancelled if task.state == "cancelled" else JobFailed)(job, ending)
 
 
 async def _failure(ended: JobResults, fetch: Fetch) -> BaseException:
-    """The exception of the first task that failed with one; otherwise what is known of the end."""
+    """Exception of the first task that raised one, otherwise an error made from the job's end."""
     ending = ended.job.ending or pb.Ending()
     if ended.job.state == "cancelled":
         return JobCancelled(ended.job, ending)
@@ -121,28 +121,28 @@ async def _failure(ended: JobResults, fetch: Fetch) -> BaseException:
 
 
 def load(body: bytes) -> Any:
-    """The value; an error is raised as the task raised it, with the task's traceback as a note."""
+    """Unpickles a value. An error is raised as the task raised it, with the task's traceback as a note."""
     outcome = parse(body)
     failed = outcome.status is ResultStatus.ERROR
     try:
-        found: Any = pickle.loads(outcome.pickle)  # noqa: S301 -- the caller owns the task
-        if failed and not isinstance(found, BaseException):
-            raise TypeError(f"{type(found).__name__} is not an exception")  # noqa: TRY301 -- as unreadable as the rest
-    except Exception as why:  # noqa: BLE001 -- whatever a class that is another here, or missing, makes of it
-        # Left as it is, it would pass for what the task raised.
-        found = Terminal(
+        value: Any = pickle.loads(outcome.pickle)  # noqa: S301 -- the caller owns the task
+        if failed and not isinstance(value, BaseException):
+            raise TypeError(f"{type(value).__name__} is not an exception")  # noqa: TRY301 -- handled like any unreadable value
+    except Exception as why:  # noqa: BLE001 -- a class that differs here or is missing may raise anything
+        # Unchanged, it would look like an exception of the task.
+        value = Terminal(
             "iris.unreadable",
             f"The {'error' if failed else 'value'} of the task cannot be unpickled here: {type(why).__name__}: {why}.",
-            hint="Install here what the task has, or let it return plain data.",
+            hint="Install the task's packages here, or return plain data from the task.",
         )
-        found.__cause__ = why
+        value.__cause__ = why
         failed = True
     if not failed:
-        return found
-    if isinstance(found, StopIteration | StopAsyncIteration):
-        # Whichever loop is around the caller would take it for its own end, and go on as if nothing had happened.
-        signal, found = found, RuntimeError(f"The task raised {found!r}.")
-        found.__cause__ = signal
+        return value
+    if isinstance(value, StopIteration | StopAsyncIteration):
+        # A loop around the caller would treat it as its own end and continue silently.
+        signal, value = value, RuntimeError(f"The task raised {value!r}.")
+        value.__cause__ = signal
     if outcome.text:
-        found.add_note(f"In the task:\n{outcome.text}")
-    raise found
+        value.add_note(f"In the task:\n{outcome.text}")
+    raise value

@@ -1,4 +1,4 @@
-"""The former name of `client`: functions pickled before the renaming find its classes here. It goes with the next release."""
+"""Former name of `client`, for functions pickled before the renaming. Removed in the next release."""
 
 from neorion.iris.client.client import IrisClient, Job
 

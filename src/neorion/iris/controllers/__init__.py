@@ -1,5 +1,5 @@
-"""Loops and appliers of the controller. Each loop takes a view, asks `decide`, checks again, and carries out the result.
+"""Loops and appliers of the controller. Each loop builds a view, calls `decide`, checks again and applies the result.
 
-One applier per effect: `lifecycle` changes records, `dispatcher` sends orders, `blob_store` and `log_store` keep bytes.
-No rules live here.
+There is one applier per effect: `lifecycle` changes records, `dispatcher` sends orders, and `blob_store` and
+`log_store` keep bytes. Decisions are made in `decide` only.
 """

@@ -1,4 +1,4 @@
-"""Accepting work: a submission becomes a job and its tasks, once."""
+"""Admission: turns each submission into one job and its tasks."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -21,14 +21,14 @@ from neorion.iris.model.record import Job, Task
 from neorion.iris.state import ClusterState
 from neorion.keel.base import Conflict, Invalid, NotFound, QuotaExceeded, did_you_mean, nearest
 
-# Live tasks of one user: above it one person's mistake becomes everybody's wait.
+# Live tasks of one user, so that one user's mistake cannot block the others.
 USER_TASKS_MAX = 100_000
-# A suggestion is made from so many names, the newest ones.
+# Number of newest names that suggestions are made from.
 _SUGGESTED_FROM = 200
 
 
 class Admission:
-    """Accepts submissions. `shapes` are the workers that scale groups can bring."""
+    """Admission of submissions. `shapes` are the workers that scale groups can create."""
 
     def __init__(
         self, context: ControllerContext, shapes: Sequence[WorkerShape] = (), quotas: UserQuotas | None = None
@@ -39,12 +39,12 @@ class Admission:
         self._quotas = quotas or UserQuotas()
 
     def check_feasible(self, spec: JobSpec) -> None:
-        """Refuses what could never run here."""
+        """Refuses a job that can never run on this cluster."""
         user, together = spec.name.user, spec.replicas if spec.placement.gang else 1
         _refuse(beyond_cap(self._quotas.of(user), user, spec.resources, together))
         workers, slices = self._cluster.workers, self._cluster.slices
         present = {w.id: WorkerShape(w.total, w.attributes) for w in workers.values()}
-        # Workers of scale groups are among `shapes`, and are not counted twice.
+        # Workers of scale groups are in `shapes` already, and must not be counted twice.
         manual = [shape for worker, shape in present.items() if workers[worker].slice not in slices]
         offers = [offer for offer in ([*self._shapes, *manual], [*present.values()]) if offer]
         refusals = [feasible(spec.resources, spec.placement, spec.replicas, offer) for offer in offers]
@@ -52,7 +52,7 @@ class Admission:
             _refuse(refusals[0])
 
     def check(self, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None) -> Job | None:
-        """Refuses a name, a key or a number of tasks that conflicts with what exists. Changes nothing.
+        """Refuses a name, a key or a number of tasks that conflicts with existing jobs. Changes nothing.
 
         Returns the job if the same submission has arrived before.
         """
@@ -63,7 +63,7 @@ class Admission:
             if job.content != content:
                 raise Conflict(
                     "iris.key_reused",
-                    f"The key {key[:40]} belongs to {job.spec.name}, which is another job.",
+                    f"The key {key[:40]} belongs to {job.spec.name}, which is a different job.",
                     hint="Use a new key for new work.",
                 )
             return job
@@ -71,7 +71,7 @@ class Admission:
         if taken is not None and not cluster.jobs[taken].state.ended:
             raise Conflict(
                 "iris.name_taken",
-                f"{spec.name} is already there and has not ended.",
+                f"{spec.name} already exists and has not ended.",
                 hint=f"Choose another name, or run: iris job cancel {spec.name}.",
             )
         live = cluster.live_tasks_of(spec.name.user)
@@ -87,10 +87,10 @@ class Admission:
     def submit(
         self, spec: JobSpec, key: str, content: Digest, owner: AttemptId | None = None
     ) -> tuple[Job, bool]:
-        """Returns the job, and whether it existed before. The caller waits for the journal before it answers.
+        """Returns the job, and whether it existed before. The caller waits for the journal before it responds.
 
-        `owner` is the attempt that submits, if a task does. The same submission is the same job, however often it
-        arrives. Only a task that is tried again gets a new job in place of a child that ended with an earlier attempt.
+        `owner` is the submitting attempt, if a task submits. A repeated submission returns the same job. The
+        exception is a retried task, which gets a new job in place of a child that ended with an earlier attempt.
         """
         parent = self._job_of(owner) if owner else self._parent(spec.name)
         known = self.check(spec, key, content, owner)
@@ -113,38 +113,38 @@ class Admission:
         return job, False
 
     def _job_of(self, attempt: AttemptId) -> JobId:
-        """Read and used in one step: otherwise an attempt that is stopped in between leaves a job without an owner."""
+        """Job of a live attempt. Read and used without a pause, so that an ending attempt leaves no job without owner."""
         found = self._cluster.attempts.get(attempt)
         if found is None or found.state is AttemptState.STOPPING:
             raise Conflict(
                 "iris.parent_ending",
-                "The task that submits this is being stopped.",
+                "The submitting task is being stopped.",
                 hint="Submit it from the next attempt of the task.",
             )
         return found.job
 
     def _parent(self, name: JobName) -> JobId:
-        """The live job whose name is the name without its last part."""
+        """Live job whose name is this name without its last part."""
         above = self._cluster.names.get(JobName.known(name.rpartition("/")[0]))
         return above if above is not None and not self._cluster.jobs[above].state.ended else JobId("")
 
 
 def get_job(cluster: ClusterState, text: str) -> Job:
-    """By id or by name."""
+    """Finds a job by id or by name."""
     job = cluster.jobs.get(JobId(text)) or cluster.jobs.get(cluster.names.get(JobName.known(text), JobId("")))
     if job is None:
         raise NotFound(
             "iris.no_job",
-            f"There is no job {text[:120]}.",
-            hint=_suggest_name(text, cluster.names) or "see them with: iris job list --all",
+            f"The job {text[:120]} does not exist.",
+            hint=_suggest_name(text, cluster.names) or "List the jobs with: iris job list --all.",
         )
     return job
 
 
 def _suggest_name(text: str, names: dict[JobName, JobId]) -> str:
-    """The likely name among the newest: unknown names must not cost time for each job.
+    """Similar name among the newest, because a search of all names would take too long.
 
-    Beside it the last part of a name is enough; for another user's job, or a task's child, it takes the whole name.
+    In the same folder it is the last part of the name; otherwise it is the full name.
     """
     recent = list(islice(reversed(names), _SUGGESTED_FROM))
     folder, _, last = text.rpartition("/")

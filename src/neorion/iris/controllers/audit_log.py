@@ -1,23 +1,23 @@
-"""The audit log: every call that changes something is on record before it is answered, also one that was refused."""
+"""Audit log: every call that changes something, also a refused one, is recorded before its response."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.model.record import AuditEntry
-from neorion.iris.state import note_deed
+from neorion.iris.state import note_audit_entry
 from neorion.keel.base import Denied, Error
 from neorion.keel.rpc import Principal
 
 DONE = "done"
-# Methods that change something. Workers' reports do too, by the thousand: what follows from them is in the records.
+# Methods that change something. Reports of workers are left out because the records show their effects.
 _CHANGES = ("Submit", "Cancel", "Drain", "Revoke", "Join")
-# A name in a request may be as long as a request; what is kept of it is enough to recognise it.
+# A name in a request may be very long; this much is enough to recognise it.
 _TARGET_CHARS_MAX = 512
 
 
 class AuditScope:
-    """One call on its way. Whoever carries it out says so with `done`, before waiting for the journal."""
+    """One running call. The code that applies it calls `done` before it waits for the journal."""
 
     def __init__(self, audit: "AuditLog", who: str, what: str, target: str) -> None:
         self._audit = audit
@@ -25,14 +25,14 @@ class AuditScope:
         self._open = True
 
     def about(self, target: str) -> None:
-        """By which name people know it: an id says nothing once what it stood for is forgotten."""
+        """Sets the readable name of the target, because an id has no meaning once the record is deleted."""
         self._target = target
 
     def done(self) -> None:
         self.close(DONE)
 
     def drop(self) -> None:
-        """Nothing was to be changed after all."""
+        """Drops the entry, because the call changed nothing."""
         self._open = False
 
     def close(self, outcome: str) -> None:
@@ -42,7 +42,7 @@ class AuditScope:
 
 
 class AuditLog:
-    """Numbers deeds and hands them to the journal, in the same commit as what they did. `last` is the newest's number."""
+    """Writer of numbered entries, in the same commit as their effects. `last` is the newest number."""
 
     def __init__(self, context: ControllerContext, last: int) -> None:
         self._context = context
@@ -50,11 +50,11 @@ class AuditLog:
 
     def note(self, who: str, what: str, target: str, outcome: str) -> None:
         self.last += 1
-        deed = AuditEntry(self.last, self._context.clock.now(), who, what, target, outcome)
-        note_deed(self._context.journal, deed)
+        entry = AuditEntry(self.last, self._context.clock.now(), who, what, target, outcome)
+        note_audit_entry(self._context.journal, entry)
 
     async def denied(self, who: Principal, path: str, error: Denied) -> None:
-        """Whose role does not allow a call is heard no further, so what it was about is not known."""
+        """Records a call that the caller's role does not allow. Its request is not read, so the target is unknown."""
         what = path.rpartition("/")[2]
         if what in _CHANGES:
             self.note(who.name, what, "", error.code)
@@ -70,6 +70,6 @@ class AuditLog:
             await self._context.journal.wait_durable()
             raise
         except BaseException:
-            # Cancelled or broken: what came of it is not known here.
+            # After a cancellation or a defect the outcome is unknown.
             entry.close("unknown")
             raise

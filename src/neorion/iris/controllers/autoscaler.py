@@ -1,7 +1,7 @@
-"""The autoscaler: slices asked for, watched while they boot, given back when nobody needs them.
+"""Autoscaler: creates slices, watches them boot, and deletes those that are not needed.
 
-Intent first: a slice is a durable record before the platform hears of it, under the id that makes asking twice harmless.
-Calls to the platform run beside the loop, one after the other per slice, and never hold up scheduling.
+A slice is a durable record before the platform is called, under an id that makes a repeated call harmless.
+Calls to the platform run one at a time outside of the loop, so that they never delay scheduling.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-_LONG_AGO = Instant(0)
-_TROUBLES: tuple[tuple[type[Error], ScaleFailureKind], ...] = (
+_NO_GRACE = Instant(0)
+_FAILURE_KINDS: tuple[tuple[type[Error], ScaleFailureKind], ...] = (
     (QuotaNotSet, ScaleFailureKind.NO_QUOTA),
     (QuotaExceeded, ScaleFailureKind.QUOTA),
     (NoCapacity, ScaleFailureKind.NO_CAPACITY),
@@ -45,14 +45,14 @@ Effect = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ControllerEndpoint:
-    """Where new workers find the controller, and what those of a slice show it."""
+    """Address of the controller for new workers, and their join token per slice."""
 
     address: str
     token: Callable[[SliceId], str]
 
 
 class Autoscaler:
-    """Keeps each scale group at the size that its demand, its limits and its troubles allow."""
+    """Controller that keeps each scale group at the size set by its demand, its limits and its failures."""
 
     def __init__(
         self,
@@ -80,36 +80,38 @@ class Autoscaler:
         self.on_pass: Callbacks[[]] = Callbacks()
 
     async def adopt(self) -> None:
-        """After a start: what the book and the platform know of each other is brought together."""
-        there = {seen.id: seen for seen in await self._platform.list_all_slices()}
-        for piece in list(self._cluster.slices.values()):
-            if piece.id not in there and piece.state is not SliceState.CREATING:
-                # Whether somebody stopped it, or it was lost, nobody was there to see.
-                for worker in self._workers(piece):
+        """Reconciles the records with the platform's slices after a start."""
+        actual = {status.id: status for status in await self._platform.list_all_slices()}
+        for slice_ in list(self._cluster.slices.values()):
+            if slice_.id not in actual and slice_.state is not SliceState.CREATING:
+                # It was stopped or lost while no controller ran, so the cause is unknown.
+                for worker in self._workers(slice_):
                     self._reports.let_go(worker, "gone before the controller came back")
-                self._gone(piece)
-            elif piece.state is SliceState.DELETING:
-                self._give_back(piece)
-            elif piece.group not in self._groups:
-                log.info("slice given back", slice=piece.id, why=f"there is no group {piece.group} any more")
-                self._give_back(self._move(piece, SliceState.DELETING))
-            elif piece.id not in there:
-                self._ask_for(piece)
+                self._remove(slice_)
+            elif slice_.state is SliceState.DELETING:
+                self._request_deletion(slice_)
+            elif slice_.group not in self._groups:
+                log.info(
+                    "slice given back", slice=slice_.id, why=f"there is no group {slice_.group} any more"
+                )
+                self._request_deletion(self._move(slice_, SliceState.DELETING))
+            elif slice_.id not in actual:
+                self._request_creation(slice_)
             else:
-                # What happened to it while nobody listened is not told again.
-                self._heed(there[piece.id])
-        for stray in there.keys() - self._cluster.slices.keys():
+                # The platform does not repeat changes that happened while no controller ran.
+                self._apply_status(actual[slice_.id])
+        for stray in actual.keys() - self._cluster.slices.keys():
             log.warning("slice without a record", slice=stray)
             self._effects.put_nowait(lambda stray=stray: self._platform.terminate(stray))
 
     async def watch(self) -> None:
-        """What the platform tells of slices, as it tells it."""
-        async for seen in self._platform.changes():
-            self._heed(seen)
+        """Applies the platform's changes of slices as they arrive."""
+        async for status in self._platform.changes():
+            self._apply_status(status)
             self.wake()
 
     async def work(self) -> None:
-        """Carries out what was decided, beside everything else."""
+        """Makes the queued platform calls, one at a time."""
         while True:
             effect = await self._effects.get()
             try:
@@ -121,101 +123,101 @@ class Autoscaler:
 
     async def tick(self) -> None:
         now = self._context.clock.now()
-        self._welcome(now)
+        self._update_slices(now)
         plan = self._scheduler.plan
         demand, promised = (plan.demand, plan.promised) if plan is not None else ((), ())
         decided = autoscale(self._views(), demand, now, promised)
         self._context.reasons.scaling = decided.reasons
         self.on_pass()
-        asked = self._carry_out(decided)
+        created = self._carry_out(decided)
         await self._context.journal.wait_durable()
-        for piece in asked:
-            self._ask_for(piece)
+        for slice_ in created:
+            self._request_creation(slice_)
         if decided.wake_at is not None:
             asyncio.get_running_loop().call_later(decided.wake_at.since(now).seconds, self.wake)
 
     def _carry_out(self, plan: ScalePlan) -> list[Slice]:
-        asked = [self._create(create.group) for create in plan.creates for _ in range(create.slices)]
-        for piece in map(self._cluster.slices.__getitem__, plan.fails):
-            if piece.state is SliceState.READY:
-                self._fail(piece, "a worker of it is gone and did not come back", None)
+        created = [self._create(create.group) for create in plan.creates for _ in range(create.slices)]
+        for slice_ in map(self._cluster.slices.__getitem__, plan.fails):
+            if slice_.state is SliceState.READY:
+                self._fail(slice_, "one of its workers is gone and did not return", None)
             else:
-                self._fail(piece, "its workers did not join in time", ScaleFailureKind.FAILED)
+                self._fail(slice_, "its workers did not join in time", ScaleFailureKind.FAILED)
         for delete in plan.deletes:
             log.info("slice given back", slice=delete.slice, why=delete.cause)
             self._context.metrics.scaled(delete.group, f"delete_{delete.cause}")
-            self._give_back(self._move(self._cluster.slices[delete.slice], SliceState.DELETING))
-        return asked
+            self._request_deletion(self._move(self._cluster.slices[delete.slice], SliceState.DELETING))
+        return created
 
     def _create(self, group: str) -> Slice:
-        piece = Slice(self._context.ids.new(SliceId), group, self._context.clock.now())
-        self._cluster.put_slice(piece)
-        log.info("slice asked for", slice=piece.id, group=group)
+        slice_ = Slice(self._context.ids.new(SliceId), group, self._context.clock.now())
+        self._cluster.put_slice(slice_)
+        log.info("slice asked for", slice=slice_.id, group=group)
         self._context.metrics.scaled(group, "create")
-        return piece
+        return slice_
 
-    def _ask_for(self, piece: Slice) -> None:
-        group = self._groups[piece.group]
-        order = SliceRequest(
-            id=piece.id,
-            group=piece.group,
+    def _request_creation(self, slice_: Slice) -> None:
+        group = self._groups[slice_.group]
+        request = SliceRequest(
+            id=slice_.id,
+            group=slice_.group,
             machines=group.machines,
             shape=group.shape,
             attributes=group.attributes,
             controller=self._home.address,
-            token=self._home.token(piece.id),
+            token=self._home.token(slice_.id),
         )
 
-        async def ask() -> None:
-            # While the platform was busy its time may have run out: nobody would know of it any more.
-            if not self._still_wanted(piece):
+        async def create() -> None:
+            # Its deadline may have passed while the platform was busy, and then no record would own the slice.
+            if not self._is_creating(slice_):
                 return
             try:
-                await self._platform.create_slice(order)
+                await self._platform.create_slice(request)
             except Retry:
                 raise
             except Error as error:
-                if self._still_wanted(piece):
-                    kind = next((kind for family, kind in _TROUBLES if isinstance(error, family)), None)
+                if self._is_creating(slice_):
+                    kind = next((kind for family, kind in _FAILURE_KINDS if isinstance(error, family)), None)
                     kind = kind or ScaleFailureKind.FAILED
-                    self._fail(self._cluster.slices[piece.id], error.sentence, kind)
+                    self._fail(self._cluster.slices[slice_.id], error.sentence, kind)
             self.wake()
 
-        self._effects.put_nowait(ask)
+        self._effects.put_nowait(create)
 
-    def _still_wanted(self, piece: Slice) -> bool:
-        known = self._cluster.slices.get(piece.id)
+    def _is_creating(self, slice_: Slice) -> bool:
+        known = self._cluster.slices.get(slice_.id)
         return known is not None and known.state is SliceState.CREATING
 
-    def _give_back(self, piece: Slice) -> None:
-        """Until the platform knows nothing of it any more its machines may run tasks, so these are not tried elsewhere."""
+    def _request_deletion(self, slice_: Slice) -> None:
+        """Deletes a slice. Its tasks are retried only when the platform has removed it, because its machines may still run them."""
 
-        async def give_back() -> None:
-            await self._platform.terminate(piece.id)
+        async def delete() -> None:
+            await self._platform.terminate(slice_.id)
             try:
-                await self._platform.describe(piece.id)
+                await self._platform.describe(slice_.id)
             except NotFound:
-                if (known := self._cluster.slices.get(piece.id)) is not None:
-                    self._gone(known)
+                if (known := self._cluster.slices.get(slice_.id)) is not None:
+                    self._remove(known)
             self.wake()
 
-        self._effects.put_nowait(give_back)
+        self._effects.put_nowait(delete)
 
-    def _heed(self, seen: SliceStatus) -> None:
-        piece = self._cluster.slices.get(seen.id)
-        if piece is None:
+    def _apply_status(self, status: SliceStatus) -> None:
+        slice_ = self._cluster.slices.get(status.id)
+        if slice_ is None:
             return
-        if piece.state is SliceState.DELETING:
-            self._give_back(piece)
-        elif seen.state is SliceState.BOOTSTRAPPING and piece.state is SliceState.CREATING:
-            self._move(piece, SliceState.BOOTSTRAPPING)
-        elif seen.state is SliceState.FAILED and piece.state is not SliceState.FAILED:
-            # One that has served and is lost says nothing about whether another can be had.
-            trouble = seen.trouble or ScaleFailureKind.FAILED
-            self._fail(piece, seen.message, None if piece.state is SliceState.READY else trouble)
+        if slice_.state is SliceState.DELETING:
+            self._request_deletion(slice_)
+        elif status.state is SliceState.BOOTSTRAPPING and slice_.state is SliceState.CREATING:
+            self._move(slice_, SliceState.BOOTSTRAPPING)
+        elif status.state is SliceState.FAILED and slice_.state is not SliceState.FAILED:
+            # The loss of a slice that was ready does not predict whether another can be created.
+            trouble = status.trouble or ScaleFailureKind.FAILED
+            self._fail(slice_, status.message, None if slice_.state is SliceState.READY else trouble)
 
-    def _welcome(self, now: Instant) -> None:
-        """A slice is ready when all of its workers have joined."""
+    def _update_slices(self, now: Instant) -> None:
+        """Updates the states of slices. A slice is ready when all of its workers have joined."""
         joined: dict[SliceId, int] = {}
         busy: dict[SliceId, None] = {}
         open_to_work: dict[SliceId, None] = {}
@@ -225,36 +227,36 @@ class Autoscaler:
                 busy[worker.slice] = None
             if not worker.draining:
                 open_to_work[worker.slice] = None
-        for piece in self._wanted():
-            whole = joined.get(piece.id, 0) >= self._groups[piece.group].machines
-            if piece.state is SliceState.BOOTSTRAPPING and whole:
-                self._move(piece, SliceState.READY)
-                self._ready[piece.id] = now
-                self._troubles.pop(piece.group, None)
-            if piece.state is SliceState.READY and not whole:
-                # With a token that was taken back nobody joins: there is nothing to wait for.
-                self._short.setdefault(piece.id, _LONG_AGO if piece.revoked else now)
+        for slice_ in self._managed_slices():
+            whole = joined.get(slice_.id, 0) >= self._groups[slice_.group].machines
+            if slice_.state is SliceState.BOOTSTRAPPING and whole:
+                self._move(slice_, SliceState.READY)
+                self._ready[slice_.id] = now
+                self._troubles.pop(slice_.group, None)
+            if slice_.state is SliceState.READY and not whole:
+                # With a revoked token no worker can join, so there is nothing to wait for.
+                self._short.setdefault(slice_.id, _NO_GRACE if slice_.revoked else now)
             else:
-                self._short.pop(piece.id, None)
-            if piece.id in joined and piece.id not in open_to_work:
-                self._drained.setdefault(piece.id, now)
+                self._short.pop(slice_.id, None)
+            if slice_.id in joined and slice_.id not in open_to_work:
+                self._drained.setdefault(slice_.id, now)
             else:
-                self._drained.pop(piece.id, None)
-            if piece.id in busy:
-                self._idle.pop(piece.id, None)
+                self._drained.pop(slice_.id, None)
+            if slice_.id in busy:
+                self._idle.pop(slice_.id, None)
             else:
-                self._idle.setdefault(piece.id, now)
+                self._idle.setdefault(slice_.id, now)
 
-    def _wanted(self) -> list[Slice]:
-        """Slices of groups that there are; those of others are being given back since the start."""
-        return [piece for piece in self._cluster.slices.values() if piece.group in self._groups]
+    def _managed_slices(self) -> list[Slice]:
+        """Slices of existing groups. Slices of removed groups are deleted at the start."""
+        return [slice_ for slice_ in self._cluster.slices.values() if slice_.group in self._groups]
 
     def _views(self) -> list[GroupView]:
         slices: dict[str, list[SliceView]] = {name: [] for name in self._groups}
-        for piece in self._wanted():
-            ready = self._ready.get(piece.id, piece.since if piece.state is SliceState.READY else None)
-            spans = (at.get(piece.id) for at in (self._idle, self._short, self._drained))
-            slices[piece.group].append(SliceView(piece.id, piece.state, piece.since, ready, *spans))
+        for slice_ in self._managed_slices():
+            ready = self._ready.get(slice_.id, slice_.since if slice_.state is SliceState.READY else None)
+            spans = (at.get(slice_.id) for at in (self._idle, self._short, self._drained))
+            slices[slice_.group].append(SliceView(slice_.id, slice_.state, slice_.since, ready, *spans))
         return [
             GroupView(
                 name=group.name,
@@ -274,35 +276,35 @@ class Autoscaler:
             for group in self._groups.values()
         ]
 
-    def _fail(self, piece: Slice, why: str, kind: ScaleFailureKind | None) -> None:
-        log.warning("slice failed", slice=piece.id, group=piece.group, why=why)
-        self._context.metrics.scaled(piece.group, f"refused_{kind}" if kind else "lost")
+    def _fail(self, slice_: Slice, why: str, kind: ScaleFailureKind | None) -> None:
+        log.warning("slice failed", slice=slice_.id, group=slice_.group, why=why)
+        self._context.metrics.scaled(slice_.group, f"refused_{kind}" if kind else "lost")
         if kind is not None:
-            before = self._troubles.get(piece.group)
-            self._troubles[piece.group] = after_trouble(before, kind, self._context.clock.now())
-        self._move(replace(piece, message=why), SliceState.FAILED)
+            before = self._troubles.get(slice_.group)
+            self._troubles[slice_.group] = after_trouble(before, kind, self._context.clock.now())
+        self._move(replace(slice_, message=why), SliceState.FAILED)
 
-    def _gone(self, piece: Slice) -> None:
-        for worker in self._workers(piece):
-            self._reports.lose(worker, piece.message)
+    def _remove(self, slice_: Slice) -> None:
+        for worker in self._workers(slice_):
+            self._reports.lose(worker, slice_.message)
         for since in (self._idle, self._ready, self._short, self._drained):
-            since.pop(piece.id, None)
-        self._cluster.drop_slice(piece.id)
+            since.pop(slice_.id, None)
+        self._cluster.drop_slice(slice_.id)
 
-    def _workers(self, piece: Slice) -> list[Worker]:
-        return [worker for worker in self._cluster.workers.values() if worker.slice == piece.id]
+    def _workers(self, slice_: Slice) -> list[Worker]:
+        return [worker for worker in self._cluster.workers.values() if worker.slice == slice_.id]
 
-    def _move(self, piece: Slice, state: SliceState) -> Slice:
-        SLICE.check(piece.id, piece.state, state)
-        moved = replace(piece, state=state, since=piece.since)
+    def _move(self, slice_: Slice, state: SliceState) -> Slice:
+        SLICE.check(slice_.id, slice_.state, state)
+        moved = replace(slice_, state=state, since=slice_.since)
         self._cluster.put_slice(moved)
         if state in (SliceState.FAILED, SliceState.DELETING):
-            # It goes: what runs there may run on for as long as it can, and nothing more is begun.
-            for worker in self._workers(piece):
+            # It is being removed: its tasks may continue, but no new ones are assigned.
+            for worker in self._workers(slice_):
                 self._cluster.put_worker(replace(worker, draining=True))
         return moved
 
 
 def worker_shape(group: ScaleGroup) -> WorkerShape:
-    """The workers that a scale group can bring."""
+    """Shape of the workers that a scale group can create."""
     return WorkerShape(group.shape, dict(group.attributes), group.machines, group.max_slices)

@@ -1,4 +1,4 @@
-"""Blobs that no job names: sent for a job that never came, or left by a crash. They go when they have been so for a while."""
+"""Garbage collection of blobs that no job refers to: of submissions that never came, or left by a crash."""
 
 from neorion.iris.controllers.blob_store import BlobStore
 from neorion.iris.controllers.blob_upload import BlobUploads
@@ -11,7 +11,7 @@ log = logger(__name__)
 
 
 class BlobGarbageCollector:
-    """Seen without a job at one tick and at the next, a blob is deleted: its age is at least the time between both."""
+    """Collector that deletes a blob without a job at two successive ticks, so that its age is at least one period."""
 
     def __init__(self, cluster: ClusterState, blobs: BlobStore, uploads: BlobUploads) -> None:
         self._cluster = cluster
@@ -22,7 +22,7 @@ class BlobGarbageCollector:
     async def tick(self) -> None:
         self._uploads.expire()
         known = await self._blobs.known()
-        # Read after the rows: a job that came in between is seen with the blobs it names.
+        # Read after the rows, so that a job submitted in between is seen with its blobs.
         named = {digest for job in self._cluster.jobs.values() for digest in digests_of(self._cluster, job)}
         orphans = [digest for digest in known if digest not in named]
         doomed = [digest for digest in orphans if digest in self._before]

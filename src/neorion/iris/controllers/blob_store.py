@@ -1,4 +1,4 @@
-"""Blobs: functions, arguments, values, bundles. Small ones are rows beside the records that name them, large ones are files."""
+"""Blob store for functions, arguments, values and bundles. Small blobs are rows in the store, large ones are files."""
 
 import hashlib
 from collections import OrderedDict
@@ -15,26 +15,26 @@ from neorion.iris.state import Journal
 from neorion.keel.base import Invalid, NotFound
 from neorion.keel.store import Store
 
-# A row this size still rides along in a group commit; a larger one would hold the others up.
+# Small enough for a group commit; a larger row would delay the other commits.
 SMALL_BYTES_MAX: Final = 64 * 1024
-# Values are fetched soon after they are made, or never.
+# Most values are fetched soon after they are made.
 _CACHE_BYTES_MAX: Final = 64 * 1024 * 1024
 # Deleted together, so that they share a commit.
-_SWEPT_AT_ONCE: Final = 64
+_SWEEP_BATCH: Final = 64
 
 
 def digest_of(body: bytes) -> Digest:
     return Digest(hashlib.sha256(body).hexdigest())
 
 
-# The row of a blob that is a file has no body; so has this one, which is no file.
+# The row of a blob in a file has no body, and neither has the row of the empty blob.
 _EMPTY: Final = digest_of(b"")
 
 
 class BlobStore:
-    """One name space over rows and files.
+    """Store with one namespace over rows and files.
 
-    Every file has a row, written before it and deleted after it: whatever a crash leaves behind is found among the rows.
+    Every file has a row that is written before it and deleted after it, so that the rows list all files even after a crash.
     """
 
     def __init__(self, journal: Journal, store: Store, files: BlobBackend) -> None:
@@ -43,14 +43,14 @@ class BlobStore:
         self._files = files
         self._cache: OrderedDict[Digest, bytes] = OrderedDict()
         self._cached_bytes = 0
-        # Held by who puts, looks for or deletes a blob: one that is being deleted must not be taken for there.
-        self._keys = _BlobIndex()
-        # Looked for or sent since the sweep before last.
+        # Locks for put, lookup and delete, so that a blob that is being deleted is not reported as present.
+        self._keys = _DigestLocks()
+        # Blobs that were looked up or sent since the sweep before last.
         self._lately: set[Digest] = set()
         self._earlier: set[Digest] = set()
 
     async def put(self, digest: Digest, body: bytes) -> None:
-        """Kept when the journal is next durable, or at once if it is large. A name that is not its content's is refused."""
+        """Stores a blob: with the next commit, or at once if it is large. A wrong hash is refused."""
         if digest_of(body) != digest:
             raise wrong_hash(digest)
         self._lately.add(digest)
@@ -61,7 +61,7 @@ class BlobStore:
         self._remember(digest, body)
 
     async def put_file(self, digest: Digest, body: bytes | Path) -> None:
-        """A large one, in memory or in a file, whose hash was checked."""
+        """Stores a large blob from memory or a file. The hash was checked before."""
         self._lately.add(digest)
         async with self._keys.hold(digest):
             self._journal.note("blob", digest, b"")
@@ -77,7 +77,7 @@ class BlobStore:
         return body
 
     async def part(self, digest: Digest, start: int, most: int) -> tuple[bytes, int]:
-        """Some of it, and how large it is. Whoever has put the parts together checks the hash."""
+        """Part of a blob, and the size of the blob. The reader of all parts checks the hash."""
         body = await self._small(digest)
         if body is not None:
             return body[start : start + most], len(body)
@@ -87,32 +87,32 @@ class BlobStore:
         return found
 
     async def has(self, digest: Digest) -> bool:
-        """Whether it is there, and stays for long enough that a job can come to name it."""
+        """True if the blob exists. It is then kept long enough for a job to refer to it."""
         self._lately.add(digest)
         async with self._keys.hold(digest):
             return await self._small(digest) is not None or await self._files.part(digest, 0, 0) is not None
 
     async def sweep(self, unnamed: Sequence[Digest]) -> list[Digest]:
-        """Deletes blobs that no job names; returns those spared because a job that names them may be on its way."""
+        """Deletes blobs that no job refers to. Returns those kept because a job that refers to them may be arriving."""
         recent = self._lately | self._earlier
         self._lately, self._earlier = set(), self._lately
         spared: list[Digest] = []
 
-        async def look_at(digest: Digest) -> None:
+        async def delete_unless_recent(digest: Digest) -> None:
             async with self._keys.hold(digest):
                 if digest in recent or digest in self._lately:
                     spared.append(digest)
                 else:
                     await self._drop(digest)
 
-        for start in range(0, len(unnamed), _SWEPT_AT_ONCE):
+        for start in range(0, len(unnamed), _SWEEP_BATCH):
             async with anyio.create_task_group() as group:
-                for digest in unnamed[start : start + _SWEPT_AT_ONCE]:
-                    group.start_soon(look_at, digest)
+                for digest in unnamed[start : start + _SWEEP_BATCH]:
+                    group.start_soon(delete_unless_recent, digest)
         return spared
 
     async def known(self) -> list[Digest]:
-        """Every blob there is, and perhaps some that nearly were."""
+        """Digests of all blobs, including those whose upload did not finish."""
         rows = await self._store.read(lambda tx: tx.execute("SELECT id FROM blob"))
         return [Digest(row[0]) for row in rows]
 
@@ -142,14 +142,14 @@ class BlobStore:
             self._cached_bytes += len(body)
         self._cache[digest] = body
         self._cache.move_to_end(digest)
-        # What is noted but not yet written is among the newest, and those are never evicted.
+        # Blobs that are noted but not yet written are among the newest, which are never evicted.
         while self._cached_bytes > _CACHE_BYTES_MAX:
             _, old = self._cache.popitem(last=False)
             self._cached_bytes -= len(old)
 
 
-class _BlobIndex:
-    """A lock for each digest that somebody deals with now."""
+class _DigestLocks:
+    """Locks per digest, which exist only while they are in use."""
 
     def __init__(self) -> None:
         self._locks: dict[Digest, tuple[anyio.Lock, int]] = {}
@@ -172,10 +172,14 @@ class _BlobIndex:
 def wrong_hash(digest: Digest) -> Invalid:
     return Invalid(
         "iris.blob_hash",
-        f"A blob does not have the hash {digest} that it was sent under.",
+        f"The content of a blob does not match its hash {digest}.",
         hint="Send it under the SHA-256 of its bytes.",
     )
 
 
 def _no_blob(digest: Digest) -> NotFound:
-    return NotFound("iris.no_blob", f"There is no blob {digest}.", hint="Its job may be past its retention.")
+    return NotFound(
+        "iris.no_blob",
+        f"The blob {digest} does not exist.",
+        hint="Check that its job is not past its retention.",
+    )

@@ -1,4 +1,4 @@
-"""Blobs that arrive in parts: each is gathered in a file, whatever its size, and kept when it is whole."""
+"""Uploads of blobs in parts: each is collected in a file and stored when it is complete."""
 
 import errno
 import hashlib
@@ -14,12 +14,12 @@ from neorion.iris.model import Digest
 from neorion.keel.base import Duration, Invalid, NoCapacity, Retry
 from neorion.keel.clock import Clock
 
-# What is larger belongs into storage of its own: this disk is everybody's.
+# Larger data belongs in other storage, because all users share this disk.
 BLOB_BYTES_MAX: Final = 16 * 1024**3
-# At once; each is an open transfer and a file on the controller's disk.
-ARRIVALS_MAX: Final = 64
-# A sender that lives sends its next part within seconds.
-_IDLE_MOST: Final = Duration.of(minutes=1)
+# Simultaneous uploads; each has a file on the controller's disk.
+UPLOADS_MAX: Final = 64
+# A live sender sends its next part within seconds.
+_IDLE_MAX: Final = Duration.of(minutes=1)
 _BUSY_AFTER: Final = Duration.of(seconds=2)
 
 
@@ -39,7 +39,7 @@ class _Upload:
 
 
 class BlobUploads:
-    """What each sender has sent so far. The same part twice is taken once; a gap begins it anew."""
+    """Open uploads per sender. A repeated part is stored once; a gap restarts the upload."""
 
     def __init__(self, folder: Path, blobs: BlobStore, clock: Clock) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class BlobUploads:
         self._numbers = count()
         self._open: dict[tuple[str, Digest], _Upload] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        # What an earlier controller did not finish, nobody was told is kept.
+        # No sender got a confirmation for an unfinished upload of an earlier controller.
         for path in folder.iterdir():
             path.unlink()
 
@@ -58,14 +58,14 @@ class BlobUploads:
             await self._blobs.put(digest, body)
             return
         if offset > 0 and key not in self._open and await self._blobs.has(digest):
-            # The same sender's other transfer of the same content was quicker.
+            # Another upload of the same content by this sender has finished.
             return
-        arrival = self._open.get(key) or self._begin(key)
-        async with arrival.lock:
+        upload = self._open.get(key) or self._begin(key)
+        async with upload.lock:
             try:
-                await self._append(arrival, offset, body)
+                await self._append(upload, offset, body)
                 if last:
-                    await self._finish(arrival, digest)
+                    await self._finish(upload, digest)
             except (Invalid, NoCapacity, OSError):
                 self._drop(key)
                 raise
@@ -73,62 +73,62 @@ class BlobUploads:
                 self._drop(key)
 
     def expire(self) -> None:
-        """Lets go of what nobody goes on with."""
-        limit = self._clock.monotonic() - _IDLE_MOST.seconds
-        for key, arrival in list(self._open.items()):
-            if arrival.touched < limit and not arrival.lock.locked():
+        """Drops uploads that have not continued within a minute."""
+        limit = self._clock.monotonic() - _IDLE_MAX.seconds
+        for key, upload in list(self._open.items()):
+            if upload.touched < limit and not upload.lock.locked():
                 self._drop(key)
 
     def _begin(self, key: tuple[str, Digest]) -> _Upload:
-        if len(self._open) >= ARRIVALS_MAX:
+        if len(self._open) >= UPLOADS_MAX:
             self.expire()
-        if len(self._open) >= ARRIVALS_MAX:
+        if len(self._open) >= UPLOADS_MAX:
             raise Retry(
                 "iris.blobs_arriving",
-                f"{ARRIVALS_MAX} large blobs are on their way here already.",
-                hint="Wait: it is tried again by itself.",
+                f"{UPLOADS_MAX} large uploads are in progress already.",
+                hint="Wait: the client retries by itself.",
                 after=_BUSY_AFTER,
             )
-        arrival = _Upload(self._folder / str(next(self._numbers)), self._clock.monotonic())
-        self._open[key] = arrival
-        return arrival
+        upload = _Upload(self._folder / str(next(self._numbers)), self._clock.monotonic())
+        self._open[key] = upload
+        return upload
 
-    async def _append(self, arrival: _Upload, offset: int, body: bytes) -> None:
-        arrival.touched = self._clock.monotonic()
-        if not 0 <= offset <= arrival.size:
+    async def _append(self, upload: _Upload, offset: int, body: bytes) -> None:
+        upload.touched = self._clock.monotonic()
+        if not 0 <= offset <= upload.size:
             raise Invalid(
                 "iris.blob_part",
-                f"A part of a blob begins at {offset}, and {arrival.size} bytes came before it.",
-                hint="Send it again from 0.",
+                f"A part of a blob begins at {offset}, but {upload.size} bytes have arrived.",
+                hint="Send the blob again from 0.",
             )
-        fresh = body[arrival.size - offset :]
-        if arrival.size + len(fresh) > BLOB_BYTES_MAX:
+        fresh = body[upload.size - offset :]
+        if upload.size + len(fresh) > BLOB_BYTES_MAX:
             raise Invalid(
                 "iris.blob_large",
-                f"A blob may have {BLOB_BYTES_MAX} bytes.",
-                hint="Write it to storage, and send where it is.",
+                f"A blob may have at most {BLOB_BYTES_MAX} bytes.",
+                hint="Write the data to storage, and send its address.",
             )
         if fresh:
             try:
-                await run_sync(arrival.append, fresh)
+                await run_sync(upload.append, fresh)
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 raise NoCapacity(
                     "iris.blobs_full",
-                    "The disk where the controller gathers blobs is full.",
-                    hint="Free some space there, or end jobs that are no longer needed.",
+                    "The controller's disk for blobs is full.",
+                    hint="Free space on it, or cancel jobs that are no longer needed.",
                     scope="blobs",
                 ) from error
 
-    async def _finish(self, arrival: _Upload, digest: Digest) -> None:
-        if arrival.hash.hexdigest() != digest:
+    async def _finish(self, upload: _Upload, digest: Digest) -> None:
+        if upload.hash.hexdigest() != digest:
             raise wrong_hash(digest)
-        if arrival.size > SMALL_BYTES_MAX:
-            await self._blobs.put_file(digest, arrival.path)
+        if upload.size > SMALL_BYTES_MAX:
+            await self._blobs.put_file(digest, upload.path)
         else:
-            await self._blobs.put(digest, arrival.path.read_bytes() if arrival.size else b"")
+            await self._blobs.put(digest, upload.path.read_bytes() if upload.size else b"")
 
     def _drop(self, key: tuple[str, Digest]) -> None:
-        if (arrival := self._open.pop(key, None)) is not None:
-            arrival.path.unlink(missing_ok=True)
+        if (upload := self._open.pop(key, None)) is not None:
+            upload.path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What the controllers share: the cluster's state, the journal, the store, time and chance, and signals."""
+"""Shared parts of the controllers: the cluster's state, the journal, the store, clock, random numbers and signals."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -14,22 +14,22 @@ from neorion.keel.store import Store
 
 
 class JobSignals:
-    """One event for each job that somebody waits for. It is set only after the change is durable."""
+    """Events per job with waiting callers. An event is set only after the change is durable."""
 
     def __init__(self) -> None:
-        self._listening: dict[JobId, asyncio.Event] = {}
+        self._events: dict[JobId, asyncio.Event] = {}
 
     def listen(self, job: JobId) -> asyncio.Event:
-        return self._listening.setdefault(job, asyncio.Event())
+        return self._events.setdefault(job, asyncio.Event())
 
-    def ring(self, job: JobId) -> None:
-        if (event := self._listening.pop(job, None)) is not None:
+    def notify(self, job: JobId) -> None:
+        if (event := self._events.pop(job, None)) is not None:
             event.set()
 
 
 @dataclass(slots=True)
 class ControllerContext:
-    """One controller's shared parts. `wake` asks for a tick of the scheduler."""
+    """Shared parts of one controller. `wake` requests a tick of the scheduler."""
 
     store: Store
     journal: Journal
@@ -47,10 +47,10 @@ class ControllerContext:
     def for_store(
         cls, store: Store, clock: Clock, ids: Ids, rng: Rng, metrics: ControllerMetrics | None = None
     ) -> Self:
-        """`metrics` of None measures nothing."""
+        """Builds the context. Without `metrics` nothing is measured."""
         journal = Journal(store, clock, rng)
         cluster = ClusterState(journal)
         metrics = metrics or ControllerMetrics()
-        # Waits are measured by times in records: setting the machine's clock must not end them.
+        # Waits are measured from times in records, and a change of the machine's clock must not end them.
         clock = SteadyClock(clock)
         return cls(store, journal, cluster, clock, ids, rng, metrics, PendingReasons(cluster))

@@ -1,4 +1,4 @@
-"""Tasks that waited longer than they may are given up, at the very moment."""
+"""Scheduling timeouts: tasks that have waited too long fail at their deadline."""
 
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.lifecycle import LifecycleManager
@@ -8,7 +8,7 @@ from neorion.keel.base import Callbacks, Duration
 
 
 class DeadlineController:
-    """Ends tasks whose wait limit is over. `wake` asks for a tick."""
+    """Controller that fails tasks at their wait limit. `wake` requests a tick."""
 
     def __init__(self, context: ControllerContext, lifecycle: LifecycleManager) -> None:
         self._context = context
@@ -16,7 +16,7 @@ class DeadlineController:
         self.wake: Callbacks[[]] = Callbacks()
 
     def on_change(self, job: JobId, index: int | None) -> None:
-        """A task that begins to wait may be the next whose time is over."""
+        """Wakes the loop, because a task that begins to wait may have the next deadline."""
         cluster = self._context.cluster
         if (
             index is not None
@@ -26,7 +26,7 @@ class DeadlineController:
             self.wake()
 
     async def tick(self) -> Duration | None:
-        """Gives up who is late; returns how long it is until the next one will be."""
+        """Fails overdue tasks. Returns the time until the next deadline, or None."""
         cluster, now = self._context.cluster, self._context.clock.now()
         waiting = [
             PendingDeadline(job, task.index, cluster.jobs[job].spec.limits, task.since)
@@ -37,7 +37,7 @@ class DeadlineController:
         found = deadlines(waiting, now)
         for late in found.over:
             task = cluster.tasks[late.job][late.task]
-            # The first one given up ends its whole job.
+            # The first overdue task ends its whole job.
             if task.state is TaskState.PENDING:
                 self._lifecycle.expire_task(task)
         return None if found.wake_at is None else found.wake_at.since(now)

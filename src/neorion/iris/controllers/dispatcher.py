@@ -1,4 +1,4 @@
-"""Orders on their way to workers: what each is to start and to stop."""
+"""Dispatcher: streams to workers which attempts to start and to stop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,84 +11,86 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.spec import FunctionCall
 
-# A worker takes in this many starts at once; the rest follow in the next message.
+# Starts per message; the rest follow in the next message.
 BATCH_MAX = 256
 
 
 class _WorkerQueue:
-    """What one worker has not been told yet."""
+    """Orders that were not sent to a worker yet."""
 
     def __init__(self) -> None:
         self.start: dict[AttemptId, None] = {}
         self.stop: dict[AttemptId, None] = {}
-        self.news = asyncio.Event()
+        self.pending = asyncio.Event()
         self.closed = False
 
 
 class Dispatcher:
-    """One line per connected worker. A worker that connects is told everything it should know, then each change.
+    """Queue per connected worker. A worker that connects gets its current orders first, then each change.
 
-    Told twice is harmless: a worker starts an attempt once. Nothing is told before it is durable: whoever calls `start`
-    or `stop` has waited for that.
+    A repeated order is harmless, because a worker starts an attempt once. The caller of `start` or `stop` has waited
+    until the change is durable.
     """
 
     def __init__(
         self, context: ControllerContext, blobs: BlobStore, report_key: Callable[[AttemptId], str]
     ) -> None:
-        """`report_key` makes the key by which a worker proves its reports about an attempt."""
+        """`report_key` makes the key that authenticates a worker's reports about an attempt."""
         self._report_key = report_key
         self._journal = context.journal
         self._cluster = context.cluster
         self._blobs = blobs
-        self._lines: dict[WorkerId, _WorkerQueue] = {}
+        self._queues: dict[WorkerId, _WorkerQueue] = {}
 
     def start(self, attempt: Attempt) -> None:
-        if (line := self._lines.get(attempt.worker)) is not None:
-            line.start[attempt.id] = None
-            line.news.set()
+        if (queue := self._queues.get(attempt.worker)) is not None:
+            queue.start[attempt.id] = None
+            queue.pending.set()
 
     def stop(self, attempt: Attempt) -> None:
-        if (line := self._lines.get(attempt.worker)) is not None:
-            line.start.pop(attempt.id, None)
-            line.stop[attempt.id] = None
-            line.news.set()
+        if (queue := self._queues.get(attempt.worker)) is not None:
+            queue.start.pop(attempt.id, None)
+            queue.stop[attempt.id] = None
+            queue.pending.set()
 
     def close_stream(self, worker: WorkerId) -> None:
-        """The worker's stream ends; if it lives, it joins again."""
-        if (line := self._lines.pop(worker, None)) is not None:
-            line.closed = True
-            line.news.set()
+        """Ends the worker's stream. A worker that is alive joins again."""
+        if (queue := self._queues.pop(worker, None)) is not None:
+            queue.closed = True
+            queue.pending.set()
 
     async def orders(self, worker: WorkerId) -> AsyncIterator[pb.OrderBatch]:
         self.close_stream(worker)
-        line = self._lines[worker] = _WorkerQueue()
+        queue = self._queues[worker] = _WorkerQueue()
         for view in self._cluster.attempts_on_worker[worker].values():
             attempt = self._cluster.attempts[view.attempt]
             if attempt.state is AttemptState.ASSIGNED:
-                line.start[attempt.id] = None
+                queue.start[attempt.id] = None
             elif attempt.state is AttemptState.STOPPING:
-                line.stop[attempt.id] = None
+                queue.stop[attempt.id] = None
         try:
-            # The book is ahead of the store, and this read the book.
+            # The state in memory was read, which is ahead of the store.
             await self._journal.wait_durable()
-            while not line.closed:
-                if line.start or line.stop:
-                    yield await self._batch(line)
+            while not queue.closed:
+                if queue.start or queue.stop:
+                    yield await self._batch(queue)
                 else:
-                    line.news.clear()
-                    await line.news.wait()
+                    queue.pending.clear()
+                    await queue.pending.wait()
         finally:
-            if self._lines.get(worker) is line:
-                del self._lines[worker]
+            if self._queues.get(worker) is queue:
+                del self._queues[worker]
 
-    async def _batch(self, line: _WorkerQueue) -> pb.OrderBatch:
-        wanted = [self._cluster.attempts.get(attempt) for attempt in list(line.start)[:BATCH_MAX]]
-        stops = list(line.stop)
-        for attempt in list(line.start)[:BATCH_MAX]:
-            del line.start[attempt]
-        line.stop.clear()
+    async def _batch(self, queue: _WorkerQueue) -> pb.OrderBatch:
+        attempts = [self._cluster.attempts.get(attempt) for attempt in list(queue.start)[:BATCH_MAX]]
+        stops = list(queue.stop)
+        for attempt in list(queue.start)[:BATCH_MAX]:
+            del queue.start[attempt]
+        queue.stop.clear()
         starts = [
-            await self._start(one) for one in wanted if one is not None and one.state is AttemptState.ASSIGNED
+            await self._start(one)
+            for one in attempts
+            if one is not None and one.state is AttemptState.ASSIGNED
         ]
         return pb.OrderBatch(start=starts, stop=list[str](stops))
 
@@ -107,7 +109,7 @@ class Dispatcher:
             environment=wire.environment_message(spec.environment),
             variables=variables_of(self._cluster, attempt),
             resources=wire.resources_message(spec.resources),
-            # A process that has opened its GPUs keeps them: it is shared only by those who have the same.
+            # A warm process keeps the GPUs it has opened, so only attempts with the same GPUs share it.
             pool="/".join((job.id, *map(str, attempt.gpus))) if spec.warm else "",
             run_limit_ms=spec.limits.run.ns // 1_000_000 if spec.limits.run else 0,
             blobs=[pb.Blob(digest=digest, body=body) for digest, body in small if body is not None],

@@ -1,4 +1,4 @@
-"""Ended jobs are kept for a while, then let go with their logs and their blobs."""
+"""Garbage collection of ended jobs, with their logs and blobs."""
 
 from collections.abc import Iterator
 
@@ -14,12 +14,12 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Every kept job is in memory: this many of a few tasks each are some tens of megabytes.
+# Every job is in memory: this many small jobs take some tens of megabytes.
 KEEP_JOBS = 10_000
 
 
 class JobGarbageCollector:
-    """Forgets jobs that ended long ago, and the oldest of those that are too many."""
+    """Collector that deletes jobs past their retention, and the oldest above the maximum number."""
 
     def __init__(
         self,
@@ -33,12 +33,12 @@ class JobGarbageCollector:
         self._blobs = blobs
         self._log_store = log_store
         self._keep_for = keep_for
-        # Blobs named by jobs that are gone.
+        # Blobs of deleted jobs.
         self._doomed: dict[Digest, None] = {}
 
     async def tick(self) -> None:
-        for job in self._past():
-            await self._forget(job)
+        for job in self._expired():
+            await self._delete(job)
         if self._doomed:
             named = {
                 digest for job in self._cluster.jobs.values() for digest in digests_of(self._cluster, job)
@@ -46,8 +46,8 @@ class JobGarbageCollector:
             doomed = [digest for digest in self._doomed if digest not in named]
             self._doomed = dict.fromkeys(await self._blobs.sweep(doomed))
 
-    def _past(self) -> list[Job]:
-        """Those to forget, the oldest first; one of which something still stops is kept until it has."""
+    def _expired(self) -> list[Job]:
+        """Jobs to delete, the oldest first. A job with a stopping attempt is kept until the attempt has ended."""
         ended = [(job.ended, job) for job in self._cluster.jobs.values() if job.ended is not None]
         ended.sort(key=lambda pair: pair[0].ns)
         limit = self._context.clock.now() - self._keep_for
@@ -59,7 +59,7 @@ class JobGarbageCollector:
             if (when < limit or number < surplus) and job.id not in busy
         ]
 
-    async def _forget(self, job: Job) -> None:
+    async def _delete(self, job: Job) -> None:
         attempts = await attempts_of_job(self._context.store, job.id)
         if job.id not in self._cluster.jobs:
             return
@@ -71,7 +71,7 @@ class JobGarbageCollector:
 
 
 def digests_of(cluster: ClusterState, job: Job) -> Iterator[Digest]:
-    """Every blob that a job names."""
+    """Digests of all blobs that a job refers to."""
     spec = job.spec
     if isinstance(spec.entry, FunctionCall):
         yield spec.entry.function

@@ -1,4 +1,4 @@
-"""Who watches which job, and what each has not been told yet."""
+"""Watches of jobs, with the changes that were not sent yet."""
 
 import asyncio
 from collections.abc import Generator
@@ -9,55 +9,55 @@ from neorion.iris.model import JobId, PendingReason
 
 
 class JobWatch:
-    """One reader of one job. What changed is a set: who reads slowly is told later and less often, never something old."""
+    """Watch of one job. Changes are a set, so a slow reader gets fewer updates, but always the current state."""
 
     def __init__(self) -> None:
-        self._stirred = asyncio.Event()
+        self._changed = asyncio.Event()
         self._tasks: dict[int, None] = {}
 
     def notify(self, index: int | None = None) -> None:
-        """The job changed, or one of its tasks did."""
+        """Records a change of the job, or of one of its tasks."""
         if index is not None:
             self._tasks[index] = None
-        self._stirred.set()
+        self._changed.set()
 
     async def changed(self) -> None:
-        await self._stirred.wait()
+        await self._changed.wait()
 
     def take(self) -> list[int]:
-        """The tasks that changed since the last time."""
+        """Returns the tasks that changed since the last call."""
         tasks, self._tasks = self._tasks, {}
-        self._stirred.clear()
+        self._changed.clear()
         return list(tasks)
 
 
 class JobWatchHub:
-    """The open watches, by job. A reader waits for the journal before it sends what changed."""
+    """Open watches by job. A reader waits for the journal before it sends changes."""
 
     def __init__(self, reasons: PendingReasons) -> None:
         self._reasons = reasons
-        self._of: dict[JobId, dict[JobWatch, None]] = {}
+        self._watches: dict[JobId, dict[JobWatch, None]] = {}
         self._sent: dict[JobId, PendingReason | None] = {}
 
     @contextmanager
     def watch(self, job: JobId) -> Generator[JobWatch]:
         watcher = JobWatch()
-        self._of.setdefault(job, {})[watcher] = None
+        self._watches.setdefault(job, {})[watcher] = None
         try:
             yield watcher
         finally:
-            del self._of[job][watcher]
-            if not self._of[job]:
-                del self._of[job]
+            del self._watches[job][watcher]
+            if not self._watches[job]:
+                del self._watches[job]
                 self._sent.pop(job, None)
 
     def notify(self, job: JobId, index: int | None = None) -> None:
-        for watcher in self._of.get(job, ()):
+        for watcher in self._watches.get(job, ()):
             watcher.notify(index)
 
     def refresh_reasons(self) -> None:
-        """Notifies the readers of jobs that wait for another reason than before."""
-        for job in self._of:
+        """Notifies the watches of jobs whose pending reason has changed."""
+        for job in self._watches:
             now = self._reasons.of(job)
             if self._sent.get(job) != now:
                 self._sent[job] = now

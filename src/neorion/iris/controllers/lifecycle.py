@@ -1,4 +1,4 @@
-"""The one place where jobs, tasks and attempts move. Each move is checked by its table and noted in the journal."""
+"""Lifecycle of jobs, tasks and attempts. Each transition is checked by its table and written to the journal."""
 
 import asyncio
 from collections.abc import Iterable
@@ -42,10 +42,10 @@ _ENDS = {
     ExitKind.LOST: AttemptState.LOST,
     ExitKind.STOPPED: AttemptState.STOPPED,
 }
-# Ends that only what has begun can have.
+# Exit kinds that imply that the task had started.
 _STARTED_KINDS = frozenset({ExitKind.EXIT, ExitKind.SIGNAL, ExitKind.OUT_OF_MEMORY, ExitKind.TIMED_OUT})
 
-# How a worker's reports move an attempt: forward.
+# Transitions by a worker's reports, which only go forward.
 _FORWARD = {
     AttemptState.ASSIGNED: (AttemptState.BUILDING, AttemptState.RUNNING),
     AttemptState.BUILDING: (AttemptState.RUNNING,),
@@ -54,7 +54,7 @@ _FORWARD = {
 
 @dataclass(slots=True)
 class PendingNotifications:
-    """What those outside have to hear: attempts to start and to stop, attempts and jobs that are over, workers given up."""
+    """Transitions to publish: attempts to start and to stop, ended attempts and jobs, and lost workers."""
 
     starts: list[Attempt] = field(default_factory=list[Attempt])
     stops: list[Attempt] = field(default_factory=list[Attempt])
@@ -64,9 +64,9 @@ class PendingNotifications:
 
 
 class LifecycleManager:
-    """Moves records from state to state as the rules of `decide.lifecycle` say.
+    """Applier of transitions by the rules of `decide.lifecycle`.
 
-    What moved is collected until `take` is called. Whoever carries that outside waits for the journal first.
+    Transitions are collected until `take` is called. The caller publishes them after the journal is durable.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -76,13 +76,13 @@ class LifecycleManager:
         self.moved = asyncio.Event()
 
     def take(self) -> PendingNotifications:
-        """What moved since the last time."""
+        """Returns the transitions since the last call."""
         moves, self._moves = self._moves, PendingNotifications()
         self.moved.clear()
         return moves
 
     def begin(self, job: JobId, index: int, worker: WorkerId, ports: tuple[int, ...], meet: str) -> None:
-        """A place was found for a task."""
+        """Starts an attempt of a task on a worker."""
         now = self._context.clock.now()
         task = self._cluster.tasks[job][index]
         attempt = Attempt(
@@ -99,23 +99,23 @@ class LifecycleManager:
         )
         self._move_task(task, TaskState.RUNNING, attempt=attempt.id, tries=attempt.number)
         self._cluster.put_attempt(attempt)
-        self._settle(job)
+        self._update_job(job)
         self._moves.starts.append(attempt)
         self.moved.set()
 
     def _free_gpus(self, worker: WorkerId, count: int) -> tuple[int, ...]:
-        """Tasks that share a worker do not share its GPUs; who is stopping still holds its own."""
+        """GPUs for a new attempt. Attempts on one worker never share GPUs; a stopping attempt still owns its own."""
         if not count:
             return ()
         placed = self._cluster.attempts_on_worker[worker]
-        held = {gpu for attempt in placed for gpu in self._cluster.attempts[attempt].gpus}
-        free = (gpu for gpu in range(self._cluster.workers[worker].total.gpus) if gpu not in held)
+        in_use = {gpu for attempt in placed for gpu in self._cluster.attempts[attempt].gpus}
+        free = (gpu for gpu in range(self._cluster.workers[worker].total.gpus) if gpu not in in_use)
         return tuple(islice(free, count))
 
     def update_attempt(self, attempt: Attempt, state: AttemptState) -> None:
-        """The worker builds it, or runs it."""
+        """Applies the state that the worker reports: building or running."""
         if state not in _FORWARD.get(attempt.state, ()):
-            # It is being stopped, or the report is older than one that overtook it.
+            # The attempt is being stopped, or a newer report has arrived first.
             return
         now = self._context.clock.now()
         self._cluster.put_attempt(replace(attempt, state=state, started=attempt.started or now))
@@ -123,7 +123,7 @@ class LifecycleManager:
             self._count_start(attempt, now)
 
     def stop(self, attempt: Attempt, why: StopCause) -> None:
-        """Its worker is told to end it; until that is done it holds its place."""
+        """Requests the stop of an attempt. It occupies its worker until it has ended."""
         if attempt.state is AttemptState.STOPPING:
             self._cluster.put_attempt(replace(attempt, doom=why))
             return
@@ -134,28 +134,32 @@ class LifecycleManager:
         self.moved.set()
 
     def end(self, attempt: Attempt, kind: ExitKind, ending: Outcome) -> None:
-        """An attempt is over. If it is the one that counts, its task and its job move on."""
+        """Ends an attempt. If it is the current attempt of its task, the task and the job change too."""
         well = kind is ExitKind.EXIT and ending.code == 0
         state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
         elsewhere = kind is ExitKind.NO_ROOM and self._cluster.avoid_worker(attempt.job, attempt.worker)
         begun = attempt.state is not AttemptState.ASSIGNED
         end = AttemptEnd(kind, ending.code, begun, attempt.doom, elsewhere)
         ATTEMPT.check(attempt.id, attempt.state, state)
-        told, now, started = replace(ending, cause=cause_of(end)), self._context.clock.now(), attempt.started
+        outcome, now, started = (
+            replace(ending, cause=cause_of(end)),
+            self._context.clock.now(),
+            attempt.started,
+        )
         if kind in _STARTED_KINDS and attempt.state in _FORWARD:
-            # Over before its worker had told that it began: that was a moment ago.
+            # It ended before its worker reported the start, which was a moment ago.
             started = started or now
             self._count_start(attempt, now)
         self._cluster.put_attempt(
-            replace(attempt, state=state, started=started, ended=now, ending=told, secret="")
+            replace(attempt, state=state, started=started, ended=now, ending=outcome, secret="")
         )
         self._context.metrics.ended("succeeded" if well else kind.value)
         self._moves.over.append(attempt)
         self.moved.set()
-        # Whatever it submitted ends with it: if it is tried again, it submits the same again.
+        # Its child jobs end with it, because a retry submits them again.
         for child in list(self._cluster.child_jobs.get(attempt.id, ())):
             self.cancel(child, TaskReason.JOB_OVER)
-        # Its place is free now, and that may be what others wait for.
+        # Its room is free now, and other jobs may wait for it.
         self._context.wake()
         task = self._cluster.tasks[attempt.job][attempt.index]
         if task.attempt != attempt.id or task.state is not TaskState.RUNNING:
@@ -170,26 +174,26 @@ class LifecycleManager:
         self._context.metrics.started(max(0.0, waited) if attempt.number == 1 else None)
 
     def lose(self, worker: WorkerId, why: str) -> None:
-        """Everything on a worker that has certainly ended its tasks."""
+        """Ends all attempts on a lost worker, whose tasks have certainly ended."""
         for view in list(self._cluster.attempts_on_worker[worker].values()):
             self.end(self._cluster.attempts[view.attempt], ExitKind.LOST, Outcome(message=why))
         self._moves.lost.append(worker)
         self.moved.set()
 
     def cancel(self, job: JobId, cause: TaskReason) -> list[JobId]:
-        """A job and everything submitted from within it. Returns those that had not ended."""
+        """Cancels a job and its child jobs. Returns those that had not ended."""
         family = [job]
         for here in family:
             family += self._cluster.children.get(here, {})
-        found = [here for here in family if not self._cluster.jobs[here].state.ended]
-        # Children first, so that each ends for the cause given here and not because its parent ended.
-        for here in reversed(found):
+        live = [here for here in family if not self._cluster.jobs[here].state.ended]
+        # Children first, so that each ends with this cause and not with the end of its parent.
+        for here in reversed(live):
             self._stop_siblings(here, TaskState.CANCELLED, StopCause.CANCELLED, Outcome(cause=cause))
-            self._settle(here)
-        return found
+            self._update_job(here)
+        return live
 
     def expire_task(self, task: Task) -> None:
-        """The task waited longer than it may."""
+        """Fails a task that has reached its wait limit."""
         rules = _rules(self._cluster.jobs[task.job].spec)
         verdict = on_wait_timeout(rules, self._counts(task.job))
         self._carry_out(verdict, task, Outcome(cause=verdict.cause))
@@ -213,7 +217,7 @@ class LifecycleManager:
                 )
             case SiblingAction.STAY:
                 pass
-        self._settle(task.job, verdict.job)
+        self._update_job(task.job, verdict.job)
 
     def _stop_siblings(self, job: JobId, state: TaskState, why: StopCause, ending: Outcome) -> None:
         for task in list(self._cluster.live_tasks(job)):
@@ -227,8 +231,8 @@ class LifecycleManager:
         TASK.check(f"{task.job}/{task.index}", task.state, state)
         self._cluster.put_task(replace(task, state=state, since=self._context.clock.now(), **changes))
 
-    def _settle(self, job_id: JobId, state: JobState | None = None) -> None:
-        """The job's state as it follows from its tasks, or as a verdict says."""
+    def _update_job(self, job_id: JobId, state: JobState | None = None) -> None:
+        """Sets the job's state: the given one, or the one derived from its tasks."""
         job = self._cluster.jobs[job_id]
         state = state or job_state(_rules(job.spec), self._counts(job_id))
         if state is job.state or job.state.ended:
@@ -241,13 +245,13 @@ class LifecycleManager:
         self._cluster.put_job(replace(job, state=state, ended=now, ending=self._job_ending(job)))
         self._moves.ended.append(job_id)
         self.moved.set()
-        # Whatever was kept for it, or was to be bought for it, is not needed any more.
+        # Workers that were reserved or requested for it are no longer needed.
         self._context.wake()
         for child in self._cluster.children.get(job_id, {}):
             self.cancel(child, TaskReason.JOB_OVER)
 
     def _job_ending(self, job: Job) -> Outcome:
-        """That of the first task that failed; for people, without the value."""
+        """Outcome of the first failed task, otherwise of the first cancelled task, without its value."""
         tasks = self._cluster.tasks[job.id]
         worst = next((task for task in tasks if task.state is TaskState.FAILED), None)
         worst = worst or next((task for task in tasks if task.state is TaskState.CANCELLED), None)
@@ -258,7 +262,7 @@ class LifecycleManager:
         return TaskCounts(**{state.value: count for state, count in counts.items()})
 
     def _spent(self, spec: JobSpec, task: Task) -> RetriesUsed:
-        """A gang pays as one."""
+        """Retries used by the task, or by all tasks of a gang together."""
         tasks: Iterable[Task] = self._cluster.tasks[task.job] if spec.placement.gang else (task,)
         tasks = list(tasks)
         return RetriesUsed(sum(one.failures for one in tasks), sum(one.losses for one in tasks))

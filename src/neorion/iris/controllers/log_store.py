@@ -1,4 +1,4 @@
-"""Where the controller keeps what attempts wrote: the newest of each, read by anybody, followed as it grows."""
+"""Log store of the controller: the newest output of each attempt, read by any client and followed while it grows."""
 
 import asyncio
 import errno
@@ -14,16 +14,16 @@ from neorion.iris.model import AttemptId, JobId
 from neorion.keel.base import NoCapacity
 
 CHUNK_BYTES = 256 * 1024
-# Per attempt. A log that fills the disk would take every job with it; the newest stays, because people look for how it ended.
+# Per attempt, so that no log fills the disk for all jobs. The newest output is kept, because it explains the end.
 LOG_BYTES_MAX = 64 * 1024 * 1024
-# What is dropped at once.
+# Unit of deletion.
 PART_BYTES = 8 * 1024 * 1024
-# Eight full parts make a whole log; the others come from gaps.
+# Eight full parts make a complete log; further parts come from gaps.
 PARTS_MAX = 64
 
 
 class _Log:
-    """One attempt's, in parts: a file for its beginning, and beside it a folder of those that came later, named by their offset."""
+    """Log of one attempt in parts: a file for its beginning, and a folder of later parts, named by their offset."""
 
     def __init__(self, path: Path) -> None:
         self._first = path
@@ -31,11 +31,11 @@ class _Log:
         starts = sorted(int(part.name) for part in self._later.iterdir()) if self._later.is_dir() else []
         if path.exists():
             starts.insert(0, 0)
-        # Where each part begins, the oldest first, and how much there is of it.
+        # Offset and size of each part, the oldest first.
         self._parts = {start: self._path(start).stat().st_size for start in starts}
         self._size = sum(self._parts.values())
         self.grew = asyncio.Event()
-        self.whole = False
+        self.complete = False
 
     @property
     def end(self) -> int:
@@ -53,33 +53,33 @@ class _Log:
                 raise
             raise NoCapacity(
                 "iris.logs_full",
-                "The disk where the controller keeps logs is full.",
-                hint="Free some space there: what is missing follows.",
+                "The controller's disk for logs is full.",
+                hint="Free space on it: the missing output is then sent again.",
                 scope="logs",
             ) from error
         self._parts[start] = self._parts.get(start, 0) + len(text)
         self._size += len(text)
-        # Each gap begins a part, and a worker may report as many gaps as it likes.
+        # Each gap begins a part, and the number of gaps is not limited.
         while self._size > LOG_BYTES_MAX or len(self._parts) > PARTS_MAX:
             oldest = next(iter(self._parts))
             self._size -= self._parts.pop(oldest)
             self._path(oldest).unlink(missing_ok=True)
 
     def _write(self, start: int, text: bytes) -> None:
-        """In its place: what a full disk took of an earlier write is written over."""
+        """Writes at a fixed offset, so that the rest of an earlier write to a full disk is overwritten."""
         path = self._path(start)
         path.parent.mkdir(parents=True, exist_ok=True)
-        place = self._parts.get(start, 0)
+        position = self._parts.get(start, 0)
         file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             done = 0
             while done < len(text):
-                done += os.pwrite(file, text[done:], place + done)
+                done += os.pwrite(file, text[done:], position + done)
         finally:
             os.close(file)
 
     def read(self, offset: int) -> tuple[int, bytes]:
-        """What there is from `offset` on, or a line in the place of what is gone."""
+        """Text from `offset` on, or a line that states how many bytes were dropped."""
         for start, size in self._parts.items():
             if offset < start:
                 mark = b"%s[%d bytes dropped]\n" % (b"\n" if offset else b"", start - offset)
@@ -90,13 +90,13 @@ class _Log:
         return offset, b""
 
     def before(self, end: int) -> tuple[int, bytes]:
-        """The last of what is kept before `end`."""
+        """Last kept text before `end`."""
         for start, size in reversed(self._parts.items()):
             if start < end:
                 stop = min(end, start + size)
-                place = max(start, stop - CHUNK_BYTES)
+                begin = max(start, stop - CHUNK_BYTES)
                 with self._path(start).open("rb") as file:
-                    return place, os.pread(file.fileno(), stop - place, place - start)
+                    return begin, os.pread(file.fileno(), stop - begin, begin - start)
         return end, b""
 
     def _path(self, start: int) -> Path:
@@ -104,17 +104,17 @@ class _Log:
 
 
 class LogStore:
-    """Logs by attempt, in a folder per job. Appending costs a write, not a sync: a power cut may cost the last lines."""
+    """Logs by attempt, in a folder per job. Appending does not sync, so a power failure may lose the last lines."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._logs: dict[AttemptId, _Log] = {}
 
     def append(self, job: JobId, attempt: AttemptId, offset: int, text: bytes, *, gap: bool = False) -> int:
-        """Adds what is new of `text`, which begins at `offset`; returns how far the log is kept.
+        """Adds the new part of `text`, which begins at `offset`. Returns the offset up to which the log is stored.
 
-        Sent twice is kept once. An offset beyond the end means that this side has lost what it had: the worker is told so
-        and goes back. With `gap` there is nothing to go back to, and readers are told what is missing.
+        Repeated text is stored once. An offset beyond the end means that the controller has lost text: the worker then
+        sends it again. With `gap` the worker no longer has it, and readers see how much is missing.
         """
         log = self._open(job, attempt)
         if offset > log.end and not gap:
@@ -126,46 +126,46 @@ class LogStore:
         return log.end
 
     def close(self, attempt: AttemptId) -> None:
-        """No more will come: followers may go."""
+        """Marks the log as complete, which ends its followers."""
         if (log := self._logs.pop(attempt, None)) is not None:
-            log.whole = True
+            log.complete = True
             log.grew.set()
 
     async def read(
         self, job: JobId, attempt: AttemptId, offset: int, *, follow: bool
     ) -> AsyncIterator[tuple[int, bytes]]:
-        # Only a log that may still grow is kept in mind.
+        # Only a log that may still grow is kept in memory.
         log = self._open(job, attempt) if follow else self._known(job, attempt)
         while True:
             grew = log.grew
             try:
                 place, chunk = log.read(offset)
             except FileNotFoundError:
-                # Its job was forgotten meanwhile.
+                # The job was deleted meanwhile.
                 return
             if chunk:
                 yield place, chunk
                 offset = place + len(chunk)
-            elif log.whole or not follow:
+            elif log.complete or not follow:
                 return
             else:
                 await grew.wait()
 
     async def line_start(self, job: JobId, attempt: AttemptId, lines: int) -> int:
-        """Where the last so many lines begin, or what is kept if there are no more."""
+        """Offset of the last `lines` lines, or of the beginning of the kept text if there are fewer."""
         log = self._known(job, attempt)
         place = log.end
-        # Its job may be forgotten meanwhile.
+        # The job may be deleted meanwhile.
         with suppress(FileNotFoundError):
             place, text = log.before(place)
-            # The end of the last line has no line after it.
+            # A final newline does not begin another line.
             left = lines + text.endswith(b"\n")
             while text:
                 found = text.count(b"\n")
                 if found >= left:
                     return place + _last(text, left) + 1
                 left -= found
-                # A log is large, and others have their turn.
+                # A log may be large, and other tasks must run.
                 await checkpoint()
                 place, text = log.before(place)
         return place
@@ -183,7 +183,7 @@ class LogStore:
 
 
 def _last(text: bytes, count: int) -> int:
-    """Where the `count`-th end of a line stands, from the last."""
+    """Position of the `count`-th newline from the end."""
     at = len(text)
     for _ in range(count):
         at = text.rindex(b"\n", 0, at)

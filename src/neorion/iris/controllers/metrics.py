@@ -1,4 +1,4 @@
-"""What the controller counts and measures. Labels come from enums and from the cluster file, so their number is bounded."""
+"""Metrics of the controller. Labels come from enums and from the cluster file, so their number is bounded."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,25 +9,25 @@ from neorion.keel.telemetry.metrics import Metrics
 
 
 class ControllerMetrics:
-    """One method for each event, and `refresh` for gauges. This one does nothing."""
+    """Metrics interface: one method per event, and `refresh` for gauges. This implementation does nothing."""
 
     def passed(self, seconds: float) -> None:
-        """A scheduling pass was made."""
+        """Records a scheduling pass."""
 
     def committed(self, seconds: float) -> None:
-        """The store took a commit."""
+        """Records a commit to the store."""
 
     def started(self, since_submit: float | None) -> None:
-        """An attempt began; `since_submit` is of a task's first try, because later ones say nothing about waiting."""
+        """Records the start of an attempt. `since_submit` is set for first attempts only."""
 
     def ended(self, reason: str) -> None:
-        """An attempt ended."""
+        """Records the end of an attempt."""
 
     def scaled(self, group: str, decision: str) -> None:
-        """Something was decided about a slice."""
+        """Records a decision about a slice."""
 
     def refresh(self, cluster: ClusterState, reasons: Iterable[PendingCode]) -> None:
-        """Brings the gauges up to date. It costs time for each waiting job."""
+        """Updates the gauges. It takes time for each pending job."""
 
 
 class PrometheusControllerMetrics(ControllerMetrics):
@@ -68,7 +68,7 @@ class PrometheusControllerMetrics(ControllerMetrics):
         self._scaled.labels(group, decision).inc()
 
     def refresh(self, cluster: ClusterState, reasons: Iterable[PendingCode]) -> None:
-        # Every known label has a value, also where there is none.
+        # Every known label has a value, also if its count is 0.
         queue = cluster.queue()
         for band in PriorityBand:
             self._queue.labels(band.name.lower()).set(queue.get(band, 0))

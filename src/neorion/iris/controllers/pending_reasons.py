@@ -1,4 +1,4 @@
-"""Why jobs wait: for the scheduler, for the autoscaler, or for space on a worker's disk."""
+"""Pending reasons of jobs: from the scheduler, from the autoscaler, or for lack of disk space on a worker."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,17 +8,17 @@ from neorion.iris.state import ClusterState
 
 
 class PendingReasons:
-    """The latest reasons of each source. The scheduler sets `scheduling`, the autoscaler sets `scaling`."""
+    """Latest reasons of each source. The scheduler sets `scheduling`, the autoscaler sets `scaling`."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self.scheduling: Mapping[JobId, PendingReason] = {}
-        # The autoscaler knows more than the scheduler: that a slice is on its way, or why none is.
+        # More specific than the scheduler's reasons: a slice is booting, or cannot be created.
         self.scaling: Mapping[JobId, PendingReason] = {}
         self._disk_waits: dict[AttemptId, JobId] = {}
 
     def of(self, job: JobId) -> PendingReason | None:
-        """The reason why some tasks of the job wait, or None if none waits."""
+        """Reason why tasks of the job are pending, or None if none is."""
         cluster = self._cluster
         if not cluster.counts[job][TaskState.PENDING]:
             stuck = self.waiting_for_disk(job)
@@ -31,19 +31,19 @@ class PendingReasons:
         return PendingReason(PendingCode.SETTLING, best=settling) if settling else None
 
     def codes(self) -> Iterator[PendingCode]:
-        """One for each waiting job. It costs time for each of them."""
+        """Yields the code of each pending job. It takes time for each of them."""
         found = (self.of(job) for job in self._cluster.waiting())
         return (reason.code for reason in found if reason is not None)
 
     def record_disk_wait(self, attempt: Attempt) -> None:
-        """Its worker has no space for its files. The worker reports it again after each reconnection."""
+        """Records that a worker lacks disk space for an attempt. The worker reports it again after each reconnection."""
         live = self._cluster.attempts
         self._disk_waits = {one: job for one, job in self._disk_waits.items() if one in live}
         self._disk_waits[attempt.id] = attempt.job
         self._cluster.on_change(attempt.job, attempt.index)
 
     def waiting_for_disk(self, job: JobId) -> Attempt | None:
-        """An attempt of the job that waits for space on its worker's disk."""
+        """Attempt of the job that waits for space on its worker's disk, or None."""
         found = (
             self._cluster.attempts.get(attempt) for attempt, its in self._disk_waits.items() if its == job
         )

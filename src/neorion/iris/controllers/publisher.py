@@ -1,4 +1,4 @@
-"""Carries what moved to those outside, once it is durable: orders to workers, bells to those who wait, ends to logs."""
+"""Publishes durable transitions: orders to workers, signals to waiting callers, and the end of logs."""
 
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.dispatcher import Dispatcher
@@ -7,7 +7,7 @@ from neorion.iris.controllers.log_store import LogStore
 
 
 class TransitionPublisher:
-    """A task of its own: a caller that goes away while the disk is slow must not take its news with it."""
+    """Loop that publishes transitions. It is a separate task, so that a caller's cancellation cannot lose them."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class TransitionPublisher:
             await self._context.journal.wait_durable()
             for attempt in moves.starts:
                 self._dispatcher.start(attempt)
-                self._context.first_attempt_started.ring(attempt.job)
+                self._context.first_attempt_started.notify(attempt.job)
             for attempt in moves.stops:
                 self._dispatcher.stop(attempt)
             for attempt in moves.over:
@@ -36,5 +36,5 @@ class TransitionPublisher:
             for worker in moves.lost:
                 self._dispatcher.close_stream(worker)
             for job in moves.ended:
-                self._context.job_ended.ring(job)
-                self._context.first_attempt_started.ring(job)
+                self._context.job_ended.notify(job)
+                self._context.first_attempt_started.notify(job)

@@ -1,4 +1,4 @@
-"""The scheduler's tick: view, plan, re-check, carry out."""
+"""Scheduler loop: builds a view, plans, checks again and applies the plan."""
 
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.lifecycle import LifecycleManager
@@ -9,13 +9,13 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Where tasks that ask for ports find theirs: below the range from which kernels choose for themselves, and above the ports
-# of drydock's clusters, which may stand on the same machine.
+# Range of ports for tasks: below the range of ephemeral ports, and above the ports of drydock's clusters, which
+# may run on the same machine.
 PORT_FIRST, PORT_LAST = 23_000, 29_999
 
 
 class Scheduler:
-    """Assigns waiting tasks to workers, and records why the others still wait."""
+    """Controller that assigns pending tasks to workers, and records why the others are pending."""
 
     def __init__(self, context: ControllerContext, lifecycle: LifecycleManager, caps: UserQuotas) -> None:
         self._context = context
@@ -43,14 +43,14 @@ class Scheduler:
             attempt = self._cluster.attempts.get(preemption.attempt)
             if attempt is not None:
                 self._lifecycle.stop(attempt, StopCause.PREEMPTED)
-        # The plan is of a moment ago; what it rests on is looked at once more.
-        places = [
+        # The records may have changed since the plan was made.
+        assignments = [
             (job, index, worker, self._ports(job, worker))
             for job, index, worker in plan.assignments
             if self._fits(job, index, worker)
         ]
-        meets = {job: self._address(worker, ports) for job, index, worker, ports in places if index == 0}
-        for job, index, worker, ports in places:
+        meets = {job: self._address(worker, ports) for job, index, worker, ports in assignments if index == 0}
+        for job, index, worker, ports in assignments:
             self._lifecycle.begin(job, index, worker, ports, meets.get(job, ""))
 
     def _fits(self, job: JobId, index: int, worker: WorkerId) -> bool:
@@ -59,15 +59,15 @@ class Scheduler:
         return pending and host is not None and host.state is WorkerState.READY
 
     def _address(self, worker: WorkerId, ports: tuple[int, ...]) -> str:
-        """Where a gang meets: the last port is nobody's by name."""
+        """Rendezvous address of a gang: the last port, which has no name."""
         return f"{self._cluster.workers[worker].host}:{ports[-1]}" if ports else ""
 
     def _ports(self, job: JobId, worker: WorkerId) -> tuple[int, ...]:
         spec = self._cluster.jobs[job].spec
-        # A gang's first task needs one more to meet at; which task is first is not known here, so each has one.
+        # The first task of a gang needs one more port for the rendezvous. The first task is unknown here, so each gets one.
         count = len(spec.ports) + bool(spec.placement.gang)
         host = self._cluster.workers[worker].host
-        # Begun anywhere: another cluster on the same host, or this one before its restart, may hold any of them.
+        # A random start, because another cluster on the host, or this one before a restart, may use any of these ports.
         first = self._next_port.get(host) or self._context.rng.randrange(PORT_FIRST, PORT_LAST)
         if first + count > PORT_LAST:
             first = PORT_FIRST

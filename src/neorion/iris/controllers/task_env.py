@@ -1,4 +1,4 @@
-"""The variables a task finds in its environment: who it is, and where its siblings are."""
+"""Environment variables of a task: its identity, its ports and GPUs, and the ranks of a gang."""
 
 from neorion.iris.model import PriorityBand
 from neorion.iris.model.record import Attempt
@@ -36,7 +36,7 @@ def variables_of(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
 
 
 def _ranks(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
-    """Rank, world and meeting point, in the names that torchrun and its like look for."""
+    """Rank, world size and rendezvous address, under the names that torchrun and similar programs read."""
     spec = cluster.jobs[attempt.job].spec
     host, _, port = attempt.meet.rpartition(":")
     rank, world = str(attempt.index), str(spec.replicas)

@@ -1,4 +1,4 @@
-"""What workers say: they join, they report, they fall silent."""
+"""Worker registration, reports and lost contact."""
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ log = logger(__name__)
 
 
 class WorkerReports:
-    """Keeps the workers' records and turns their reports into moves."""
+    """Keeper of the workers' records, which turns reports into transitions."""
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class WorkerReports:
         self._lifecycle = lifecycle
         self._blobs = blobs
         self.lease = lease
-        # Monotonic; a restarted controller has just heard from everybody it remembers.
+        # Monotonic times. After a restart every known worker counts as just seen.
         now = context.clock.monotonic()
         self._heard: dict[WorkerId, float] = dict.fromkeys(context.cluster.workers, now)
-        # For people to look at, and worth no write: the next look is seconds away.
+        # Latest usage for display. It is not stored, because the next report follows within seconds.
         self._looks: dict[WorkerId, dict[AttemptId, Usage]] = {}
 
     def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
-        """The same worker again if it is known and not given up, a new one otherwise."""
+        """Registers a worker: the existing record if it is known and not lost, otherwise a new one."""
         known = self._cluster.workers.get(worker_id)
         self._context.wake()
         if known is not None and known.state is not WorkerState.LOST:
@@ -69,7 +69,7 @@ class WorkerReports:
         return worker
 
     def _renew(self, worker: Worker, request: pb.JoinRequest) -> Worker:
-        """A worker that came back may have become another size."""
+        """Updates the record of a worker that returned, possibly with another size."""
         now = replace(
             worker,
             slice=SliceId(request.slice),
@@ -82,7 +82,7 @@ class WorkerReports:
         return now
 
     async def take(self, request: pb.ReportRequest) -> list[str]:
-        """Applies a report; returns the attempts in it that nobody here knows any more."""
+        """Applies a report. Returns its attempts that are unknown to the controller."""
         worker = self._cluster.workers.get(WorkerId(request.worker))
         if worker is None or worker.state is WorkerState.LOST:
             raise NotFound(
@@ -97,7 +97,7 @@ class WorkerReports:
         unknown: list[str] = []
         for seen in request.seen:
             ending = await self._ending(seen) if self._known(worker, seen) else Outcome()
-            # Once more, because the world may have moved while a large result was written.
+            # Again, because the state may have changed while a large result was written.
             attempt = self._known(worker, seen)
             if attempt is None:
                 unknown.append(seen.attempt)
@@ -112,13 +112,13 @@ class WorkerReports:
         return unknown
 
     def usage(self, attempt: Attempt) -> Usage:
-        """At its worker's last look, or in all if it has ended."""
+        """Usage in the latest report, or in total if the attempt has ended."""
         if attempt.state.ended:
             return attempt.usage
         return self._looks.get(attempt.worker, {}).get(attempt.id, attempt.usage)
 
     async def tick(self) -> None:
-        """Finds the workers that fell silent."""
+        """Marks workers as silent or lost that have not reported in time."""
         now = self._context.clock.monotonic()
         for worker in list(self._cluster.workers.values()):
             quiet = now - self._heard[worker.id]
@@ -128,7 +128,7 @@ class WorkerReports:
                 self._move(worker, WorkerState.SILENT)
 
     def lose(self, worker: Worker, why: str) -> None:
-        """Its tasks have certainly ended. One that somebody wanted to go is no loss, however it was noticed."""
+        """Removes a worker whose tasks have certainly ended. A removal on request does not count as a loss."""
         if wished := self._removal_reason(worker):
             self.let_go(worker, wished)
             return
@@ -148,7 +148,7 @@ class WorkerReports:
         self._context.wake()
 
     def _removal_reason(self, worker: Worker) -> str:
-        """What was done to it on purpose; nothing of one that was lost."""
+        """Reason of a requested removal; empty for a lost worker."""
         piece = self._cluster.slices.get(worker.slice)
         if piece is not None and piece.state is SliceState.DELETING and not piece.message:
             return "given back"
@@ -176,14 +176,14 @@ class WorkerReports:
             try:
                 await self._blobs.put(digest, seen.result.body)
             except Denied as error:
-                # Where values are kept nobody lets us in: an end without its value, so that the other ends are heard.
+                # The storage denies access: the attempt ends without its value, so that other reports still arrive.
                 seen.kind, seen.code = ExitKind.EXIT, 1
                 return Outcome(code=seen.code, message=error.sentence)
         return Outcome(code=seen.code, message=seen.message, result=digest, result_bytes=seen.result_bytes)
 
 
 def _check(request: pb.ReportRequest) -> None:
-    """A report is taken whole or not at all."""
+    """Refuses an invalid report completely."""
     phases, kinds = [phase.value for phase in Phase], [kind.value for kind in ExitKind]
     for seen in request.seen:
         if seen.phase not in phases or (seen.phase == Phase.ENDED and seen.kind not in kinds):

@@ -1,4 +1,4 @@
-"""Tokens of slices and workers. Each speaks for one of them, for as long as the controller knows it and has not revoked it."""
+"""Tokens of slices and workers. Each is valid while the controller knows its slice or worker and has not revoked it."""
 
 import hashlib
 import hmac
@@ -8,18 +8,18 @@ from neorion.iris.ports import RotatableSecret
 from neorion.iris.state import ClusterState
 from neorion.keel.rpc import Principal
 
-# Roles beside those of people: who may become a worker, and who is one.
+# Roles of machines: one may join, the other is a worker.
 ROLE_JOIN = "joiner"
 WORKER = "worker"
-# Who joins with the token for machines that were started by hand.
+# Principal of the token for machines that were started manually.
 MANUAL_JOIN = "by-hand"
 
 
 class WorkerTokens:
-    """Makes and knows tokens: `worker.ID.PROOF`. The proof follows from the id and a secret, so nothing needs to be kept.
+    """Issuer of tokens `worker.ID.PROOF`. The proof is an HMAC of the id, so no token is stored.
 
-    Without a secret there are none: whoever reaches the port is believed. Machines started by hand share one token, until they
-    have joined and have their own.
+    Without a secret there are no tokens, and every caller is accepted. Machines that were started manually share one
+    token until they have joined and have their own.
     """
 
     def __init__(self, secret: str, cluster: ClusterState, by_hand: RotatableSecret | None = None) -> None:
@@ -28,21 +28,21 @@ class WorkerTokens:
         self._by_hand = by_hand
 
     def slice_token(self, piece: SliceId) -> str:
-        """With it a machine of this slice may join, and do nothing else."""
+        """Token with which a machine of this slice may join, and nothing else."""
         return self._token("slice", piece)
 
     def worker_token(self, worker: WorkerId) -> str:
         return self._token("worker", worker)
 
     def report_key(self, attempt: AttemptId) -> str:
-        """The key that proves a worker's reports about an attempt. It comes with the attempt's order."""
+        """Key that authenticates a worker's reports about an attempt. It is sent with the start order."""
         return self._token("report", attempt).rpartition(".")[2]
 
     def check_report(self, attempt: AttemptId, key: str) -> bool:
         return hmac.compare_digest(self.report_key(attempt).encode(), key.encode("utf-8", "surrogatepass"))
 
     def rotate_manual_token(self) -> None:
-        """What machines were started with is worth nothing any more; those that have joined go on."""
+        """Rotates the join token for manually started machines. Workers that have joined keep their own token."""
         if self._by_hand is not None:
             self._by_hand.renew()
 

@@ -1,7 +1,7 @@
-"""The rules of iris: who runs where, what follows from an end, how many slices there should be.
+"""Decisions of iris: placement, preemption, what follows from the end of an attempt, and the size of scale groups.
 
-Pure functions of a view and the time to values that leave no choice open. Nothing here reads a clock, a store or the world,
-keeps anything between two calls, or carries anything out.
+Pure functions from a view and the time to complete plans. Nothing here reads a clock, a store or other state,
+keeps state between two calls, or has an effect.
 """
 
 from neorion.iris.decide.autoscale import Create, Delete, DeleteCause, ScalePlan, autoscale

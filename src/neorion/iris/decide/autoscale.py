@@ -1,14 +1,14 @@
-"""How many slices each scale group should have: enough for its least and for what found no room, and no more than its most.
+"""Autoscaling: the number of slices of each scale group, from its minimum and maximum and from unmet demand.
 
-Demand goes to the first group, by priority, that makes workers for it and may grow; a group that may not passes it on. What is
-already on its way serves demand before anything is bought. Idle slices go after a while, the longest idle first.
+Demand goes to the first group, by priority, that offers suitable workers and may grow. Slices that are already
+booting serve demand before new ones are created. Idle slices are deleted after a delay, the longest idle first.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from neorion.iris.decide.gang_supply import Basket, GangSupply, lots_of
+from neorion.iris.decide.gang_supply import Basket, GangSupply, gang_supplies
 from neorion.iris.decide.plan import UnmetDemand
 from neorion.iris.decide.scale_group import ScaleGroupState, paused_until
 from neorion.iris.decide.worker_table import SLICE, WORKER
@@ -17,7 +17,7 @@ from neorion.keel.base import Instant
 
 
 class DeleteCause(StrEnum):
-    """Why a slice goes."""
+    """Reason to delete a slice."""
 
     IDLE = "idle"
     DRAINED = "drained"
@@ -26,7 +26,7 @@ class DeleteCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Ask for so many slices of this group."""
+    """Create this many slices in this group."""
 
     group: str
     slices: int
@@ -34,7 +34,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Give this slice back."""
+    """Delete this slice."""
 
     group: str
     slice: SliceId
@@ -43,7 +43,10 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class ScalePlan:
-    """`fails` took longer to boot, or to be whole again, than they may and count as failed from now on. `reasons` say what demand waits for."""
+    """Plan of one autoscaling pass. `fails` are slices past their boot or recovery deadline, to be marked FAILED.
+
+    `reasons` state what each job with unmet demand waits for.
+    """
 
     creates: Sequence[Create]
     fails: Sequence[SliceId]
@@ -58,12 +61,12 @@ def autoscale(
     now: Instant,
     promised: Collection[SliceId] = (),
 ) -> ScalePlan:
-    """`promised` are slices on which the same tick's schedule gave somebody a place: they are not idle."""
+    """Plans the changes of all groups. `promised` slices have work in the same tick's schedule, so they are not idle."""
     work = _Scaling(
         [ScaleGroupState(view, now) for view in sorted(groups, key=lambda view: (view.priority, view.name))],
         now,
     )
-    work.keep_least()
+    work.create_minimum()
     for each in demand:
         work.serve(each)
     deletes = work.deletes(promised)
@@ -82,21 +85,21 @@ class _Scaling:
         self.reasons: dict[JobId, PendingReason] = {}
         self._now = now
         self._wakes: list[Instant] = []
-        # Per kind of task, the groups that may serve it: in the order in which they are bought from, and filled.
+        # Per kind of task, the groups that may serve it: in the order of creation, and in the order of filling.
         self._suited: dict[
             tuple[Resources, Placement], tuple[list[ScaleGroupState], list[ScaleGroupState]]
         ] = {}
 
-    def keep_least(self) -> None:
+    def create_minimum(self) -> None:
         for group in self.groups:
             lacks = group.view.min_slices - group.live
             if lacks > 0:
                 group.create(min(lacks, group.may_create()))
             if group.live < group.view.min_slices:
-                self._wake_after_trouble(group)
+                self._wake_after_pause(group)
 
     def serve(self, each: UnmetDemand) -> None:
-        """Gives demand its part of what is on its way, in whichever group, and asks for more only for the rest."""
+        """Serves demand from slices that are on their way in any group, and creates slices only for the rest."""
         gang, left = each.placement.gang, each.tasks
         suited, filled = self._groups_for(each)
         if gang not in ("", SLICE, WORKER):
@@ -105,32 +108,32 @@ class _Scaling:
         for group in filled:
             served = group.bins.fill(each.resources, gang, left)
             left -= served
-            group.wanted |= served > 0
+            group.needed |= served > 0
             if not left:
-                self._comes(each, group)
+                self._set_booting_reason(each, group)
                 return
-        self._buy(each, left, suited)
+        self._create_for(each, left, suited)
 
-    def _buy(self, each: UnmetDemand, left: int, suited: Sequence[ScaleGroupState]) -> None:
+    def _create_for(self, each: UnmetDemand, left: int, suited: Sequence[ScaleGroupState]) -> None:
         gang = each.placement.gang
         obstacle: PendingReason | None = None
         for group in suited:
-            wanted = group.bins.missing(each.resources, gang, left)
-            if wanted is None or (gang and wanted > group.view.shape.slices):
+            missing = group.bins.missing(each.resources, gang, left)
+            if missing is None or (gang and missing > group.view.shape.slices):
                 continue
-            group.wanted = True
+            group.needed = True
             may = group.may_create()
             if not may:
                 obstacle = obstacle or group.obstacle()
-                self._wake_after_trouble(group)
+                self._wake_after_pause(group)
                 continue
-            if self._unripe(each, group):
-                obstacle = _too_young_for(group)
+            if self._must_wait(each, group):
+                obstacle = _delayed_by(group)
                 break
-            group.create(min(wanted, may))
+            group.create(min(missing, may))
             left -= group.bins.fill(each.resources, gang, left)
             if not left:
-                self._comes(each, group)
+                self._set_booting_reason(each, group)
                 return
             obstacle = obstacle or group.obstacle()
         self.reasons[each.job] = obstacle or PendingReason(PendingCode.NO_GROUP)
@@ -138,42 +141,42 @@ class _Scaling:
     def _serve_across(
         self, each: UnmetDemand, suited: Sequence[ScaleGroupState], filled: Sequence[ScaleGroupState]
     ) -> None:
-        """A gang whose slices share an attribute is served whole, beside what is free now where it would run."""
-        for lot in lots_of(filled, each.placement.gang):
-            if lot.fill(each.resources, each.tasks - each.there.get(lot.value, 0)):
-                self._comes_across(each, lot, suited)
+        """Serves a gang across slices completely or not at all, in addition to the free room where it would run."""
+        for supply in gang_supplies(filled, each.placement.gang):
+            if supply.fill(each.resources, each.tasks - each.there.get(supply.value, 0)):
+                self._set_gang_booting_reason(each, supply, suited)
                 return
         obstacle: PendingReason | None = None
         begun: Basket | None = None
-        for lot in lots_of(suited, each.placement.gang):
-            lacks = each.tasks - each.there.get(lot.value, 0)
-            if not lot.could_hold(each.resources, lacks):
+        for supply in gang_supplies(suited, each.placement.gang):
+            lacks = each.tasks - each.there.get(supply.value, 0)
+            if not supply.could_hold(each.resources, lacks):
                 continue
-            for group in lot.groups:
-                group.wanted = True
-            basket = lot.basket(each.resources, lacks)
+            for group in supply.groups:
+                group.needed = True
+            basket = supply.basket(each.resources, lacks)
             if basket is None:
-                obstacle = obstacle or lot.obstacle()
-                begun = begun or lot.part(each.resources, each.tasks)
-                for group in lot.groups:
-                    self._wake_after_trouble(group)
+                obstacle = obstacle or supply.obstacle()
+                begun = begun or supply.part(each.resources, each.tasks)
+                for group in supply.groups:
+                    self._wake_after_pause(group)
                 continue
-            if young := self._first_unripe(each, basket):
-                obstacle = _too_young_for(young)
+            if delaying := self._first_that_must_wait(each, basket):
+                obstacle = _delayed_by(delaying)
                 break
             _create(basket)
-            lot.fill(each.resources, lacks)
-            self._comes_across(each, lot, suited)
+            supply.fill(each.resources, lacks)
+            self._set_gang_booting_reason(each, supply, suited)
             return
-        if begun and not self._first_unripe(each, begun):
+        if begun and not self._first_that_must_wait(each, begun):
             _create(begun)
         self.reasons[each.job] = obstacle or PendingReason(PendingCode.NO_GROUP)
 
-    def _first_unripe(self, each: UnmetDemand, basket: Basket) -> ScaleGroupState | None:
-        return next((group for group, _ in basket if self._unripe(each, group)), None)
+    def _first_that_must_wait(self, each: UnmetDemand, basket: Basket) -> ScaleGroupState | None:
+        return next((group for group, _ in basket if self._must_wait(each, group)), None)
 
-    def _unripe(self, each: UnmetDemand, group: ScaleGroupState) -> bool:
-        """Whether the demand is too young for this group to grow."""
+    def _must_wait(self, each: UnmetDemand, group: ScaleGroupState) -> bool:
+        """True while the demand is newer than the group's scale-up delay."""
         ripe = each.since + group.view.patience.up
         if ripe <= self._now:
             return False
@@ -181,22 +184,22 @@ class _Scaling:
         return True
 
     def deletes(self, promised: Collection[SliceId]) -> list[Delete]:
-        found: list[Delete] = []
+        deletes: list[Delete] = []
         for group in self.groups:
             name = group.view.name
-            found += [Delete(name, each.id, DeleteCause.FAILED) for each in group.failed]
-            found += [Delete(name, each, DeleteCause.DRAINED) for each in self._emptied(group)]
-            # A group that somebody waits for gives nothing back: it would only be bought again.
-            if not group.wanted:
-                found += [Delete(name, each, DeleteCause.IDLE) for each in self._idle(group, promised)]
-        return found
+            deletes += [Delete(name, each.id, DeleteCause.FAILED) for each in group.failed]
+            deletes += [Delete(name, each, DeleteCause.DRAINED) for each in self._emptied(group)]
+            # A group with unmet demand deletes nothing, because the slices would be created again.
+            if not group.needed:
+                deletes += [Delete(name, each, DeleteCause.IDLE) for each in self._idle(group, promised)]
+        return deletes
 
     def wake_at(self) -> Instant | None:
         deadlines = [deadline for group in self.groups for _, deadline in group.deadlines()]
         return min((wake for wake in (*self._wakes, *deadlines) if wake > self._now), default=None)
 
     def _emptied(self, group: ScaleGroupState) -> list[SliceId]:
-        """Drained slices on which nothing runs any more serve nobody, whoever waits; for a while they may be wanted back."""
+        """Drained slices that have been empty for the scale-down delay, within which they may be returned to use."""
         due: list[SliceId] = []
         for each in group.drained:
             if each.drained is None or each.idle is None:
@@ -233,18 +236,22 @@ class _Scaling:
             found = self._suited[key] = (suited, sorted(suited, key=_gpus))
         return found
 
-    def _comes(self, each: UnmetDemand, group: ScaleGroupState) -> None:
+    def _set_booting_reason(self, each: UnmetDemand, group: ScaleGroupState) -> None:
         self.reasons[each.job] = PendingReason(
             PendingCode.BOOTING, best=group.coming, subject=group.view.name
         )
 
-    def _comes_across(self, each: UnmetDemand, lot: GangSupply, suited: Sequence[ScaleGroupState]) -> None:
-        """Whatever has the gang's value is wanted: what is free there now is counted on."""
+    def _set_gang_booting_reason(
+        self, each: UnmetDemand, supply: GangSupply, suited: Sequence[ScaleGroupState]
+    ) -> None:
+        """Keeps every group with the gang's value, because the gang also counts on what is free there."""
         for group in suited:
-            group.wanted |= group.view.shape.attributes[each.placement.gang] == lot.value
-        self._comes(each, next((group for group in lot.groups if group.coming), lot.groups[0]))
+            group.needed |= group.view.shape.attributes[each.placement.gang] == supply.value
+        self._set_booting_reason(
+            each, next((group for group in supply.groups if group.coming), supply.groups[0])
+        )
 
-    def _wake_after_trouble(self, group: ScaleGroupState) -> None:
+    def _wake_after_pause(self, group: ScaleGroupState) -> None:
         if group.view.trouble is not None:
             self._wakes.append(paused_until(group.view.trouble))
 
@@ -254,10 +261,10 @@ def _create(basket: Basket) -> None:
         group.create(slices)
 
 
-def _too_young_for(group: ScaleGroupState) -> PendingReason:
+def _delayed_by(group: ScaleGroupState) -> PendingReason:
     return PendingReason(PendingCode.GROUP_DELAY, group.view.patience.up.ns, subject=group.view.name)
 
 
 def _gpus(group: ScaleGroupState) -> int:
-    """As the scheduler will, tasks without GPUs leave slices with GPUs to others."""
+    """Sort key: tasks without GPUs fill groups without GPUs first, as in the scheduler."""
     return group.view.shape.total.gpus

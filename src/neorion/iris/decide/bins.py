@@ -1,23 +1,23 @@
-"""Workers that are not there yet: how much of a demand fits into slices that are on their way or about to be asked for."""
+"""Bin packing of demand into slices that do not exist yet: those on their way, and those about to be created."""
 
 from neorion.iris.decide.worker_table import SLICE, WORKER, Amounts, amounts, count
 from neorion.iris.model import Placement, Resources, WorkerShape
 
-# Workers by what each has left.
+# Free amounts of each worker.
 Part = list[list[int]]
 
 
 class SliceBins:
-    """The empty slices of one scale group, filled by demand. What is left only shrinks, but for new slices at the end."""
+    """Empty slices of one scale group, filled by demand. Free room only shrinks, except for new slices at the end."""
 
     def __init__(self, shape: WorkerShape) -> None:
         self._shape = shape
         self._parts: dict[str, list[Part]] = {SLICE: [], WORKER: []}
-        # Per needs, part and number of tasks at once: so many parts have no room for them.
+        # Number of leading parts without room, per needs, kind of part and number of tasks at once.
         self._starts: dict[tuple[Amounts, str, int], int] = {}
 
     def suits(self, asks: Resources, placement: Placement) -> bool:
-        """Whether such a task could run on a worker of this group, and a gang of them share its key there."""
+        """True if such a task can run on a worker of this group, and a gang of them can share its key there."""
         shape = self._shape
         known = placement.gang in ("", SLICE, WORKER) or placement.gang in shape.attributes
         met = all(each.holds(shape.attributes) for each in placement.constraints if each.required)
@@ -31,7 +31,7 @@ class SliceBins:
             self._parts[WORKER] += [[worker] for worker in workers]
 
     def missing(self, asks: Resources, gang: str, tasks: int) -> int | None:
-        """How many slices more it takes to have room for so many tasks; None if a gang is too large for a part."""
+        """Additional slices for this many tasks; None if a gang is too large for one part."""
         needs, empty = amounts(asks), amounts(self._shape.total)
         one_worker = count(needs, empty, tasks)
         one_slice = min(tasks, one_worker * self._shape.per_slice)
@@ -40,16 +40,16 @@ class SliceBins:
         return max(0, -(-tasks // one_slice))
 
     def room(self, asks: Resources, most: int) -> int:
-        """For how many tasks there is room, up to `most`."""
+        """Number of tasks that fit, up to `most`."""
         needs = amounts(asks)
         return min(most, sum(_room(needs, part, most) for part in self._parts[SLICE]))
 
     def hold(self, asks: Resources, slices: int) -> int:
-        """How many such tasks so many slices have room for when nothing else runs there."""
+        """Number of such tasks that fit into this many empty slices."""
         return count(amounts(asks), amounts(self._shape.total), 1 << 31) * self._shape.per_slice * slices
 
     def fill(self, asks: Resources, gang: str, tasks: int) -> int:
-        """Takes room for as many of the tasks as there is, for a gang on one part for all or none; says for how many."""
+        """Takes room for up to `tasks` and returns how many fit. A gang fits completely on one part, or not at all."""
         needs = amounts(asks)
         if gang in (SLICE, WORKER):
             return self._fill_one(needs, gang, tasks)

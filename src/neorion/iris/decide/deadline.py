@@ -1,4 +1,4 @@
-"""Who has waited or run for longer than allowed, and when to look again."""
+"""Deadlines: tasks that have waited or run too long, and when the next limit is reached."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from neorion.keel.base import Instant
 
 @dataclass(frozen=True, slots=True)
 class PendingDeadline:
-    """A task that waits since then or, if it has an attempt, runs since then."""
+    """A task that has been waiting since `since` or, with an attempt, running since then."""
 
     job: JobId
     task: int
@@ -25,7 +25,7 @@ class PendingDeadline:
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """`over` have passed their limits; `wake_at` is when the next one will, or None if none has any."""
+    """`over` are tasks past their limits. `wake_at` is the next deadline, or None."""
 
     over: tuple[PendingDeadline, ...]
     wake_at: Instant | None

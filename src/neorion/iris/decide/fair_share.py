@@ -1,4 +1,4 @@
-"""Whose turn it is: within a band, the user who has the least of the cluster goes first."""
+"""Fair share: within a band, the user with the smallest share of the cluster is next."""
 
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
@@ -6,38 +6,38 @@ from heapq import heapify, heappop, heappush
 from neorion.iris.decide.placement import PendingJob
 from neorion.iris.decide.worker_table import WHOLE
 
-Place = Callable[[PendingJob, int], int | None]
+Assign = Callable[[PendingJob, int], int | None]
 
 
-def place_in_fair_order(jobs: Iterable[PendingJob], shares: dict[str, int], place: Place) -> None:
-    """Lets users take turns, each with their jobs in the given order, until nothing more finds a place.
+def assign_in_fair_order(jobs: Iterable[PendingJob], shares: dict[str, int], assign: Assign) -> None:
+    """Assigns tasks of users in turn, each user's jobs in the given order, until no more fit.
 
-    `shares` is how much of the cluster each user has; it grows as tasks are placed, so that users with equal demand end at
-    most one task apart. `place(job, most)` places up to so many tasks and says how many; 0 means that the job is stuck, and
-    None that nobody will find a place any more.
+    `shares` is each user's share of the cluster. It grows with each assigned task, so that users with equal demand
+    differ by at most one task. `assign(job, most)` assigns up to `most` tasks and returns how many. 0 means that the
+    job is stuck, and None that no job can be assigned any more.
     """
-    lines: dict[str, list[PendingJob]] = {}
+    queues: dict[str, list[PendingJob]] = {}
     for waiting in jobs:
-        lines.setdefault(waiting.job.user, []).append(waiting)
-    for line in lines.values():
-        line.reverse()
-    heap = [(shares.get(user, 0), user) for user in lines]
+        queues.setdefault(waiting.job.user, []).append(waiting)
+    for queue in queues.values():
+        queue.reverse()
+    heap = [(shares.get(user, 0), user) for user in queues]
     heapify(heap)
     while heap:
         share, user = heappop(heap)
-        line = lines[user]
-        # As many as bring the user level with the next one: alone, a user takes everything in one step.
+        queue = queues[user]
+        # Enough to reach the next user's share; a single user takes everything in one step.
         level = heap[0][0] if heap else share + WHOLE * WHOLE
-        while line and share <= level:
-            waiting = line[-1]
+        while queue and share <= level:
+            waiting = queue[-1]
             cost = waiting.kind.cost
-            placed = place(waiting, 1 + (level - share) // cost)
+            placed = assign(waiting, 1 + (level - share) // cost)
             if placed is None:
                 shares[user] = share
                 return
             share += placed * cost
             if not placed or not waiting.left:
-                line.pop()
+                queue.pop()
         shares[user] = share
-        if line:
+        if queue:
             heappush(heap, (share, user))

@@ -1,4 +1,4 @@
-"""Whether a job could ever run here: asked when it is submitted, so that nobody waits for what cannot come."""
+"""Feasibility check at submission: refuses jobs that can never run on this cluster."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from neorion.iris.model import (
 def feasible(
     resources: Resources, placement: Placement, replicas: int, shapes: Iterable[WorkerShape]
 ) -> PendingReason | None:
-    """None if the job fits onto empty workers of these shapes, or the reason why it never will."""
+    """None if the job fits on empty workers of these shapes, otherwise the reason."""
     offered = list(shapes)
     pool = WorkerTable(_empty_worker(number, shape) for number, shape in enumerate(offered))
     kind = pool.kind(resources, placement)
@@ -33,14 +33,14 @@ def feasible(
 
 
 def _empty_worker(number: int, shape: WorkerShape) -> WorkerView:
-    """A worker that exists says of which slice it is; one that could be created stands for slices of its own."""
+    """Empty worker of a shape. A shape that can be created stands for slices of its own."""
     name = f"{number:06}"
     home = SliceId(shape.attributes.get(SLICE, name))
     return WorkerView(WorkerId(name), home, shape.attributes, shape.total, shape.total)
 
 
 def _largest_gang(pool: WorkerTable, kind: RequestClass, shapes: list[WorkerShape]) -> int:
-    """The most tasks that one group of workers with one value of the gang's attribute can hold."""
+    """Largest number of tasks that workers with one value of the gang's attribute can hold."""
     best = 0
     for row in kind.rows:
         room = 0

@@ -1,16 +1,16 @@
-"""Scale groups from which a gang across slices is bought: one that has enough, or several that share the gang's attribute."""
+"""Supply for a gang across slices: one scale group that is large enough, or several that share the gang's attribute."""
 
 from collections.abc import Sequence
 
 from neorion.iris.decide.scale_group import ScaleGroupState
 from neorion.iris.model import PendingReason, Resources
 
-# How many slices more of which group.
+# Additional slices per group.
 Basket = list[tuple[ScaleGroupState, int]]
 
 
 class GangSupply:
-    """Groups whose workers have the same value of a gang's attribute, in the order in which they are bought from."""
+    """Groups whose workers have the same value of a gang's attribute, in the order of creation."""
 
     def __init__(self, value: str, groups: Sequence[ScaleGroupState]) -> None:
         self.value = value
@@ -25,12 +25,12 @@ class GangSupply:
         return True
 
     def could_hold(self, asks: Resources, tasks: int) -> bool:
-        """Whether so many more would fit if every group had all the slices it may have."""
+        """True if the tasks would fit when every group had its maximum of slices."""
         most = sum(group.bins.hold(asks, group.view.shape.slices) for group in self.groups)
         return tasks - self._coming(asks, tasks) <= most
 
     def basket(self, asks: Resources, tasks: int) -> Basket | None:
-        """What makes room for all of the tasks beside what is on its way; None if the groups may not grow by so much now."""
+        """Slices to create for all of the tasks, besides those on their way; None if the groups may not grow enough now."""
         lacks = tasks - self._coming(asks, tasks)
         found: Basket = []
         for group in self.groups:
@@ -42,10 +42,10 @@ class GangSupply:
         return None if lacks > 0 else found
 
     def part(self, asks: Resources, tasks: int) -> Basket | None:
-        """What is bought where all of it cannot be, or the gang would wait for ever.
+        """Slices to create when not all can be created, because otherwise the gang would wait forever.
 
-        After a trouble that is the one slice that is tried. Where others use some of the slices, it is what the gang lacks
-        beside all of them: only when everything is there can a place for it be held.
+        After a failure this is one slice, as a trial. If other jobs use some of the slices, these are the slices that
+        the gang needs in addition to all existing ones: workers can be reserved only when all of them exist.
         """
         troubled = [group for group in self.groups if group.view.trouble is not None]
         if troubled:
@@ -54,7 +54,7 @@ class GangSupply:
         return self.basket(asks, lacks) if lacks > 0 else None
 
     def obstacle(self) -> PendingReason:
-        """Why there is no basket: a trouble, or else that others use slices of these groups."""
+        """Reason for no basket: a failure, otherwise the use of the slices by other jobs."""
         troubled = (group for group in self.groups if group.view.trouble is not None)
         in_use = (group for group in self.groups if group.view.slices)
         return next(troubled, next(in_use, self.groups[0])).obstacle()
@@ -63,8 +63,8 @@ class GangSupply:
         return sum(group.bins.room(asks, tasks) for group in self.groups)
 
 
-def lots_of(groups: Sequence[ScaleGroupState], key: str) -> list[GangSupply]:
-    """Each group alone, and then those together that have one value of this attribute."""
+def gang_supplies(groups: Sequence[ScaleGroupState], key: str) -> list[GangSupply]:
+    """Each group alone, followed by the groups that share one value of the attribute."""
     alike: dict[str, list[ScaleGroupState]] = {}
     for group in groups:
         alike.setdefault(group.view.shape.attributes[key], []).append(group)

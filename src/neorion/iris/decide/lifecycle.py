@@ -1,7 +1,7 @@
-"""What follows from the end of an attempt: for its task, for the other tasks of its job, and for the job.
+"""Transitions after the end of an attempt: of its task, of the other tasks of the job, and of the job.
 
-A task pays for its own failures and for losing its place from two budgets. An attempt that was lost before it started costs
-nothing. A gang pays as one: the first of its attempts to end badly pays, the others are stopped and pay nothing.
+A task has two retry budgets: for its own failures, and for lost workers and preemptions. An attempt that was
+lost before it started is free. A gang shares its budgets: only the first attempt that ends badly is counted.
 """
 
 from dataclasses import dataclass, replace
@@ -11,10 +11,10 @@ from neorion.iris.model import ExitKind, JobState, RetryBudget, StopCause, TaskR
 
 
 class SiblingAction(StrEnum):
-    """What becomes of the other tasks of the job that have not ended.
+    """Action for the other tasks of the job that have not ended.
 
-    AGAIN: they wait again (GANG_RESTART), and their attempts are stopped because of GANG, whatever they were stopped for
-    before. CANCEL: they are cancelled (JOB_OVER), and their attempts are stopped because of JOB_OVER.
+    AGAIN: they become pending (GANG_RESTART), and their attempts are stopped with cause GANG, whatever the earlier
+    cause was. CANCEL: they are cancelled (JOB_OVER), and their attempts are stopped with cause JOB_OVER.
     """
 
     STAY = "stay"
@@ -24,9 +24,9 @@ class SiblingAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """How an attempt ended; `started` is whether its worker had begun to build or run it.
+    """End of an attempt. `started` is true if its worker had begun to build or run it.
 
-    `elsewhere` is whether there is a worker that did not turn this job away for want of room.
+    `elsewhere` is true if some worker has not yet refused this job for lack of disk space.
     """
 
     kind: ExitKind
@@ -38,7 +38,7 @@ class AttemptEnd:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """What of a job's spec decides about its ends."""
+    """The part of a job's spec that decides about retries."""
 
     budget: RetryBudget
     gang: bool = False
@@ -47,7 +47,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RetriesUsed:
-    """What was paid so far: by a task, or by all tasks of a gang together."""
+    """Retries used so far, by a task or by all tasks of a gang together."""
 
     failures: int = 0
     losses: int = 0
@@ -55,7 +55,7 @@ class RetriesUsed:
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """How many tasks of a job are in which state."""
+    """Number of tasks of a job in each state."""
 
     pending: int = 0
     running: int = 0
@@ -66,7 +66,7 @@ class TaskCounts:
 
 @dataclass(frozen=True, slots=True)
 class TaskTransition:
-    """`task` is where the task goes (PENDING: it is tried again), `paid` what this end costs it, `job` where its job goes."""
+    """New state of the task (PENDING: a retry) and of its job. `paid` are the retries used, `rest` is for its siblings."""
 
     task: TaskState
     cause: TaskReason
@@ -82,9 +82,9 @@ _ENDS = {
     ExitKind.SIGNAL: (TaskReason.SIGNAL, _FAILURE),
     ExitKind.OUT_OF_MEMORY: (TaskReason.OUT_OF_MEMORY, _FAILURE),
     ExitKind.TIMED_OUT: (TaskReason.RAN_TOO_LONG, _FAILURE),
-    # Nobody told it to stop, so its worker gave it up.
+    # Without a stop request, the worker itself stopped it.
     ExitKind.STOPPED: (TaskReason.WORKER_LOST, _LOSS),
-    # Paid for, or an environment that cannot be built would be tried for ever.
+    # Counted, because otherwise an environment that cannot be built would be retried forever.
     ExitKind.NOT_STARTED: (TaskReason.NOT_BUILT, _FAILURE),
     ExitKind.LOST: (TaskReason.WORKER_LOST, _LOSS),
     ExitKind.NO_ROOM: (TaskReason.NO_ROOM, _FAILURE),
@@ -100,9 +100,9 @@ _STOPS = {
 def on_attempt_end(
     rules: RetryPolicy, spent: RetriesUsed, counts: TaskCounts, ending: AttemptEnd
 ) -> TaskTransition | None:
-    """What follows when an attempt ends; None if its task has moved on when the attempt was told to stop.
+    """Transition after the end of an attempt; None if the task had already moved on when the stop was requested.
 
-    `counts` are from before the end, with the task of this attempt among the running.
+    `counts` are those before the end, with the task of this attempt among the running.
     """
     if ending.stop in _STOPS:
         return None
@@ -119,13 +119,13 @@ def on_attempt_end(
         again = replace(others, pending=others.pending + 1)
         return TaskTransition(TaskState.PENDING, cause, paid, SiblingAction.STAY, job_state(rules, again))
     if counts.succeeded:
-        # A gang starts whole or not at all, and what ended well is not run again.
+        # A gang starts completely or not at all, and succeeded tasks are not run again.
         return _fail(rules, others, TaskReason.GANG_BROKEN, paid)
     return TaskTransition(TaskState.PENDING, cause, paid, SiblingAction.AGAIN, JobState.PENDING)
 
 
 def cause_of(ending: AttemptEnd) -> TaskReason:
-    """Why this attempt ended, whatever its task does next."""
+    """Reason for the end of this attempt, independent of the next step of its task."""
     if ending.stop in _STOPS:
         return _STOPS[ending.stop]
     if ending.kind is ExitKind.EXIT and ending.code == 0:
@@ -134,7 +134,7 @@ def cause_of(ending: AttemptEnd) -> TaskReason:
 
 
 def on_wait_timeout(rules: RetryPolicy, counts: TaskCounts) -> TaskTransition:
-    """What follows when a task has waited longer than it may: the job does not get what it needs, and fails."""
+    """Transition after a scheduling timeout: the job cannot get what it needs, and fails."""
     others = replace(counts, pending=counts.pending - 1)
     return replace(
         _fail(rules, others, TaskReason.WAITED_TOO_LONG, _FREE),
@@ -144,7 +144,7 @@ def on_wait_timeout(rules: RetryPolicy, counts: TaskCounts) -> TaskTransition:
 
 
 def job_state(rules: RetryPolicy, counts: TaskCounts) -> JobState:
-    """A job's state follows from its tasks."""
+    """State of a job, derived from its tasks."""
     if counts.failed > (0 if rules.gang else rules.max_failed_tasks):
         return JobState.FAILED
     if counts.running:
@@ -162,7 +162,7 @@ def _cost_of(ending: AttemptEnd) -> tuple[TaskReason, RetriesUsed]:
     if ending.kind is ExitKind.NO_ROOM and ending.elsewhere:
         return TaskReason.NO_ROOM, _FREE
     if ending.stop is StopCause.PREEMPTED:
-        # However it ended after it was told to, it ended because it was told to.
+        # The preemption is the cause, however the attempt ended after the request.
         return TaskReason.PREEMPTED, _LOSS if ending.started else _FREE
     return _ENDS[ending.kind]
 

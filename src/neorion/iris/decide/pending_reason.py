@@ -1,4 +1,4 @@
-"""Why there is no room: the first thing that stands in the way, with what was asked for and what there is."""
+"""Pending reasons: the first obstacle to placement, with the requested and the available amount."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from neorion.iris.decide.worker_table import SLICE, WORKER, RequestClass, Worker
 from neorion.iris.model import Attributes, Constraint, Op, PendingCode, PendingReason
 from neorion.keel.base import nearest
 
-# The scarcest first: a job that lacks GPUs and memory is told about the GPUs.
+# The scarcest first: a job that lacks GPUs and memory gets the reason about GPUs.
 _DIMENSIONS = (
     (3, PendingCode.GPU_SHORT),
     (0, PendingCode.CPU_SHORT),
@@ -16,15 +16,15 @@ _DIMENSIONS = (
 
 
 class FreeCapacity:
-    """What a pool has free when nothing more is placed: looked at once for all kinds that may use the same workers."""
+    """Free capacity after placement, computed once for all request classes that may use the same workers."""
 
     def __init__(self, pool: WorkerTable) -> None:
         self.pool = pool
         self._bounds: dict[int, list[tuple[int, int]]] = {}
 
     def bounds(self, spots: list[int]) -> list[tuple[int, int]]:
-        """The least and the most that any of these workers has of each thing."""
-        # Kinds with the same constraints share one list, which lives as long as the pool.
+        """Minimum and maximum free amount of each resource on these workers."""
+        # Request classes with the same constraints share one list, which lives as long as the table.
         bounds = self._bounds.get(id(spots))
         if bounds is None:
             columns = zip(*(self.pool.free[spot] for spot in spots), strict=True)
@@ -33,7 +33,7 @@ class FreeCapacity:
 
 
 def why_no_room(offers: FreeCapacity, kind: RequestClass, tasks: int) -> PendingReason | None:
-    """None if there is room after all."""
+    """Reason why the tasks have no room; None if they have."""
     reason = why_not_one(offers, kind)
     pool = offers.pool
     gang = kind.placement.gang
@@ -44,12 +44,12 @@ def why_no_room(offers: FreeCapacity, kind: RequestClass, tasks: int) -> Pending
 
 
 def why_not_one(offers: FreeCapacity, kind: RequestClass) -> PendingReason | None:
-    """Why not even one task of this kind has room."""
+    """Reason why not even one task of this class has room; None if one has."""
     pool, gang = offers.pool, kind.placement.gang
     if not pool.workers:
         return PendingReason(PendingCode.NO_WORKERS)
     if not kind.row.worker_indexes:
-        return _nobody_eligible(pool, kind)
+        return _no_eligible_worker(pool, kind)
     if gang and not kind.rows:
         keys = _keys([worker.attributes for worker in pool.workers])
         return PendingReason(
@@ -59,7 +59,7 @@ def why_not_one(offers: FreeCapacity, kind: RequestClass) -> PendingReason | Non
 
 
 def _shortage(offers: FreeCapacity, kind: RequestClass) -> PendingReason | None:
-    """The first thing of which nobody has enough who has enough of those before it."""
+    """First resource that is too scarce on the workers that have enough of all resources before it."""
     free, spots = offers.pool.free, kind.row.worker_indexes
     bounds = offers.bounds(spots)
     for dimension, code in _DIMENSIONS:
@@ -77,31 +77,31 @@ def _shortage(offers: FreeCapacity, kind: RequestClass) -> PendingReason | None:
     return None
 
 
-def _nobody_eligible(pool: WorkerTable, kind: RequestClass) -> PendingReason:
+def _no_eligible_worker(pool: WorkerTable, kind: RequestClass) -> PendingReason:
     required = [constraint for constraint in kind.placement.constraints if constraint.required]
-    everybody = [worker.attributes for worker in pool.workers]
+    offered = [worker.attributes for worker in pool.workers]
     for constraint in required:
-        if not any(constraint.holds(attributes) for attributes in everybody):
-            near = _near(constraint, everybody)
+        if not any(constraint.holds(attributes) for attributes in offered):
+            near = _near(constraint, offered)
             return PendingReason(PendingCode.CONSTRAINT, subject=str(constraint), near=near)
     variant = kind.resources.gpu_variant if kind.resources.gpus else ""
     known = {worker.total.gpu_variant: None for worker in pool.workers if worker.total.gpus}
     if variant and variant not in known:
         return PendingReason(PendingCode.GPU_VARIANT, subject=variant, near=nearest(variant, known) or "")
-    wishes = [str(constraint) for constraint in required] + ([f"{variant} GPUs"] if variant else [])
-    return PendingReason(PendingCode.CONSTRAINT, subject=" with ".join(wishes))
+    unmet = [str(constraint) for constraint in required] + ([f"{variant} GPUs"] if variant else [])
+    return PendingReason(PendingCode.CONSTRAINT, subject=" with ".join(unmet))
 
 
-def _near(constraint: Constraint, everybody: Sequence[Attributes]) -> str:
-    """What may have been meant: another key if nobody has this one, or else another value of it."""
-    keys = _keys(everybody)
+def _near(constraint: Constraint, offered: Sequence[Attributes]) -> str:
+    """Suggests a similar key if no worker has this one, otherwise a similar value of it."""
+    keys = _keys(offered)
     if constraint.key not in keys:
         return nearest(constraint.key, keys) or ""
     if constraint.op is not Op.EQ:
         return ""
-    values = {attributes[constraint.key]: None for attributes in everybody if constraint.key in attributes}
+    values = {attributes[constraint.key]: None for attributes in offered if constraint.key in attributes}
     return nearest(constraint.values[0], values) or ""
 
 
-def _keys(everybody: Sequence[Attributes]) -> list[str]:
-    return sorted({key for attributes in everybody for key in attributes})
+def _keys(offered: Sequence[Attributes]) -> list[str]:
+    return sorted({key for attributes in offered for key in attributes})

@@ -1,4 +1,4 @@
-"""Finding places for the tasks of one job in what is free now, and taking them."""
+"""Placement of the tasks of one job on free workers."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,12 +7,12 @@ from heapq import heapify, heappop, heapreplace
 from neorion.iris.decide.worker_table import CandidateList, RequestClass, Turns, WorkerTable, value_of
 from neorion.iris.model import JobView
 
-# A worker and how many of the tasks it takes.
+# Pairs of a worker and the number of tasks assigned to it.
 Placements = list[tuple[int, int]]
 
 
 class PendingJob:
-    """A job on its way through one pass: `left` of its waiting tasks have found no place yet."""
+    """A job during one scheduling pass. `left` is the number of its waiting tasks that are not assigned yet."""
 
     __slots__ = ("job", "kind", "left", "turns")
 
@@ -23,8 +23,8 @@ class PendingJob:
         self.turns: Turns | None = None
 
 
-def place_tasks(pool: WorkerTable, waiting: PendingJob, most: int) -> Placements:
-    """Takes places for up to `most` tasks, on one worker unless they spread; for a gang, for all of its tasks or none."""
+def assign_tasks(pool: WorkerTable, waiting: PendingJob, most: int) -> Placements:
+    """Assigns up to `most` tasks, to one worker unless they spread; for a gang, all of its tasks or none."""
     kind = waiting.kind
     if kind.placement.gang:
         return _take_for_gang(pool, kind, waiting.left)
@@ -35,7 +35,7 @@ def place_tasks(pool: WorkerTable, waiting: PendingJob, most: int) -> Placements
         return _take_spread(pool, kind, kind.rows, waiting.turns, most)
     if kind.zero_cost:
         if kind.turns is None:
-            kind.turns = _weightless_turns(pool, kind)
+            kind.turns = _zero_cost_turns(pool, kind)
         seats = _take_spread(pool, kind, kind.rows, kind.turns, most)
         if seats:
             return seats
@@ -87,8 +87,8 @@ def _turns(pool: WorkerTable, rows: list[CandidateList], beside: Iterable[int], 
     return turns
 
 
-def _weightless_turns(pool: WorkerTable, kind: RequestClass) -> Turns:
-    """Whatever runs on a worker counts: there is nothing else to tell how busy it is."""
+def _zero_cost_turns(pool: WorkerTable, kind: RequestClass) -> Turns:
+    """Turns by the number of tasks on each worker, because these tasks use no measurable resource."""
     has = Counter(run.worker for run in pool.running)
     turns = [(has[pool.workers[row.worker_indexes[0]].id], at) for at, row in enumerate(kind.rows)]
     heapify(turns)

@@ -1,4 +1,4 @@
-"""What a pass decided, as values that leave no choice open."""
+"""Plan of one scheduling pass, as values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from neorion.iris.model import AttemptId, JobId, PendingReason, Placement, Resources, SliceId, WorkerId
 from neorion.keel.base import Instant
 
-_NOWHERE: Mapping[str, int] = MappingProxyType({})
+_NO_ROOM: Mapping[str, int] = MappingProxyType({})
 
 
-# Assignments and demands come in tens of thousands per pass, and named tuples are made in a third of the time.
+# Named tuples, because a pass makes tens of thousands and dataclasses take three times as long.
 class Assignment(NamedTuple):
-    """A task of a job runs on this worker from now on."""
+    """Assignment of a task to a worker."""
 
     job: JobId
     task: int
@@ -21,9 +21,9 @@ class Assignment(NamedTuple):
 
 
 class UnmetDemand(NamedTuple):
-    """Tasks for which there was no room, since when they wait, for whoever can make room.
+    """Tasks without room and since when they wait: the input of the autoscaler.
 
-    Of a gang across slices, `there` is how many of its tasks would find room now, by the value of the attribute it shares.
+    For a gang across slices, `there` is how many of its tasks fit now, per value of the attribute it shares.
     """
 
     job: JobId
@@ -31,7 +31,7 @@ class UnmetDemand(NamedTuple):
     placement: Placement
     tasks: int
     since: Instant
-    there: Mapping[str, int] = _NOWHERE
+    there: Mapping[str, int] = _NO_ROOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """These workers take nothing of this job's band or below until they have room for this job."""
+    """These workers accept no tasks of this job's band or below until they have room for this job."""
 
     job: JobId
     place: str
@@ -53,11 +53,11 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class SchedulePlan:
-    """One pass of the scheduler.
+    """Result of one scheduling pass.
 
-    `claims` are the places that jobs will get when what stops there now is gone; they are not to be carried out, but they
-    are not free either. `promised` are the slices on which somebody was given a place by an assignment, a claim or a
-    hold: whatever their records say, they are not idle. `wake_at` is when the same view would be decided differently.
+    `claims` are future assignments, made when the preempted attempts have ended; they are not carried out now, but
+    the room is not free. `promised` are slices with an assignment, a claim or a reservation, so they are not idle
+    whatever their records state. `wake_at` is when the same view would lead to a different plan.
     """
 
     assignments: Sequence[Assignment]

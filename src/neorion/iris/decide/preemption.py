@@ -1,7 +1,7 @@
-"""Making room: who is stopped so that a job of a higher band can start.
+"""Preemption: attempts to stop so that a job of a higher band can start.
 
-A victim is stopped only if the pusher then fits whole. Victims of the lowest band go first, the youngest first, and a gang
-goes whole. What is being freed already counts as room, so nobody is stopped twice for one need.
+A victim is stopped only if the preempting job then fits completely. Victims of the lowest band go first, the
+youngest first, and a gang is stopped completely. Room that is being freed already counts as free.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,18 +10,18 @@ from operator import add, attrgetter, gt, le
 from neorion.iris.decide.worker_table import Amounts, RequestClass, WorkerTable, amounts, count
 from neorion.iris.model import JobId, PriorityBand, RunningView, WorkerId
 
-# How many places are compared for the fewest victims: the search stays short however large the cluster is.
-PLACES_MAX = 8
-# A pass stops tasks for so many starts at most; the next pass goes on. It bounds both the time and the upheaval of one.
+# Number of candidate places to compare, so that the search stays short in a large cluster.
+CANDIDATES_MAX = 8
+# Preemptions per pass, which bounds its duration and the disruption. The next pass continues.
 PREEMPTIONS_MAX = 256
 
 _NOTHING: Amounts = (0, 0, 0, 0)
-# Batch work goes first; only if that is not enough, what is interactive.
+# Batch work is preempted first, and interactive work only if that is not enough.
 _FLOORS = (PriorityBand.BATCH, PriorityBand.INTERACTIVE)
 
 
 class Victim:
-    """What is stopped together: one attempt, or every attempt of a gang. `rank` orders them, the first to go first."""
+    """Attempts that are stopped together: one, or all of a gang. `rank` orders victims, the first to be stopped first."""
 
     __slots__ = ("attempts", "band", "parts", "rank")
 
@@ -37,7 +37,7 @@ class Victim:
 
 
 class PreemptionPlan:
-    """Room for a job, and who is stopped for it."""
+    """Room for a job, and the victims stopped for it."""
 
     __slots__ = ("seats", "stopping", "victims")
 
@@ -48,41 +48,41 @@ class PreemptionPlan:
 
 
 class PreemptionCandidates:
-    """Everything that runs, as what could be freed: by stopping it, or because it is stopping already."""
+    """Running attempts as room that preemption could free, or that stopping attempts free already."""
 
     def __init__(self, pool: WorkerTable, running: Iterable[RunningView], band: PriorityBand) -> None:
-        """`band` is the highest that pushes: what is not below it need not be looked at."""
+        """`band` is the highest preempting band. Attempts that are not below it are skipped."""
         self._pool = pool
         self._freeing: dict[int, list[int]] = {}
         self._stopping: dict[int, int] = {}
-        # Who could be stopped on each worker; most workers are never looked at, so victims are made when one is.
+        # Running attempts per worker. Victims are built on demand, because most workers are never examined.
         self._runs: dict[int, list[RunningView]] = {}
         self._on: dict[int, list[Victim]] = {}
-        # Per lowest band that may be stopped, what stopping all of it would free, on the workers that have any of it.
+        # Per lowest band that may be stopped: the room that stopping all of it would free, per worker.
         self._potential: dict[PriorityBand, dict[int, list[int]]] = {
             floor: {} for floor in _FLOORS if floor > band
         }
         self._gangs = self._count(running, band)
-        # The most of anything that one worker could have then: who asks for more need not look further.
+        # Upper bound per resource of the room on one worker; a larger request cannot succeed.
         self._most = {floor: self._tops(sums) for floor, sums in self._potential.items()}
         self._starts: dict[tuple[RequestClass, PriorityBand], int] = {}
-        self._pushes = 0
+        self._preemptions = 0
 
     @property
     def spent(self) -> bool:
-        """Whether the pass has stopped enough."""
-        return self._pushes >= PREEMPTIONS_MAX
+        """True when the pass has reached its limit of preemptions."""
+        return self._preemptions >= PREEMPTIONS_MAX
 
     def find_victims(self, kind: RequestClass, tasks: int, band: PriorityBand) -> PreemptionPlan | None:
-        """Takes the room and says whom it costs, nobody if enough is being freed already; None changes nothing."""
+        """Takes room and returns the victims, which are none if enough is being freed. None changes nothing."""
         trial = self._cheapest(self._freed(kind), kind, tasks, None)
         for floor in self._potential:
             if trial is None and floor > band:
-                trial = self._cheapest(self._pushable(kind, floor), kind, tasks, floor)
+                trial = self._cheapest(self._preemptible(kind, floor), kind, tasks, floor)
         if trial is None:
             kind.min_infeasible = tasks
             return None
-        self._pushes += 1
+        self._preemptions += 1
         for victim in trial.victims:
             self._stop(victim)
         seats = trial.seats()
@@ -102,13 +102,13 @@ class PreemptionCandidates:
             if best is None or trial.price < best.price:
                 best = trial
             seen += 1
-            # Nobody asks for less than one victim who gets by without any.
-            if best.price <= 1 or seen == PLACES_MAX:
+            # One victim is the minimum here, so a price of 1 or less cannot be improved.
+            if best.price <= 1 or seen == CANDIDATES_MAX:
                 break
         return best
 
     def _freed(self, kind: RequestClass) -> Iterator[Sequence[int]]:
-        """Places that will have room without stopping anybody else."""
+        """Yields worker sets that will have room without another preemption."""
         if kind.placement.gang:
             for row in kind.rows:
                 if any(spot in self._freeing for spot in row.worker_indexes):
@@ -118,15 +118,15 @@ class PreemptionCandidates:
         fitting = {
             spot
             for spot, more in self._freeing.items()
-            # Cores are what is mostly missing: the rest is seldom looked at.
+            # Cores are compared first because they are usually the scarce resource.
             if free[spot][0] + more[0] >= needs[0] and all(map(le, needs, self._available(spot)))
         }
         for spot in kind.row.worker_indexes if fitting else ():
             if spot in fitting:
                 yield (spot,)
 
-    def _pushable(self, kind: RequestClass, floor: PriorityBand) -> Iterator[Sequence[int]]:
-        """Places where stopping everybody down to `floor` would make room for one task at least."""
+    def _preemptible(self, kind: RequestClass, floor: PriorityBand) -> Iterator[Sequence[int]]:
+        """Yields worker sets where stopping all attempts down to `floor` would make room for at least one task."""
         potential, needs = self._potential[floor], kind.needs
         if kind.placement.gang:
             yield from (
@@ -143,7 +143,7 @@ class PreemptionCandidates:
                 fruitful = True
                 yield (spot,)
             elif not fruitful:
-                # Stopping moves room from what could be freed to what is being freed: the sum hardly ever grows.
+                # A preemption moves room from "could be freed" to "being freed", so the sum hardly ever grows.
                 self._starts[kind, floor] = at + 1
 
     def _candidates(self, spots: Sequence[int], floor: PriorityBand | None) -> Sequence[Victim]:
@@ -157,7 +157,7 @@ class PreemptionCandidates:
         return [found[rank] for rank in sorted(found)]
 
     def _victims(self, spot: int) -> list[Victim]:
-        """Who can be stopped on a worker, the first to go first."""
+        """Victims on a worker, the first to be stopped first."""
         found = self._on.get(spot)
         if found is None:
             there = self._runs.get(spot, ())
@@ -181,7 +181,7 @@ class PreemptionCandidates:
                     _grow(potential[spot], [-amount for amount in part])
 
     def _claim(self, kind: RequestClass, spot: int, tasks: int) -> None:
-        """Takes from what is being freed first; only the rest is missing for others now."""
+        """Takes room from what is being freed first, so that less of the room that is free now is used."""
         free, freeing = self._pool.free[spot], self._freeing.get(spot, [0, 0, 0, 0])
         for dimension, need in enumerate(kind.needs):
             later = min(need * tasks, freeing[dimension])
@@ -195,7 +195,7 @@ class PreemptionCandidates:
         return tops
 
     def _count(self, running: Iterable[RunningView], band: PriorityBand) -> dict[JobId, Victim]:
-        """Sorts what runs by worker and sums it up; returns the gangs, which are stopped whole wherever they run."""
+        """Groups running attempts by worker with their sums. Returns the gangs, which are stopped completely."""
         index, runs = self._pool.index, self._runs
         gangs: dict[JobId, list[RunningView]] = {}
         for run in running:
@@ -222,7 +222,7 @@ class PreemptionCandidates:
 
 
 class PreemptionTrial:
-    """What if these were stopped: how many of the tasks would then fit on these workers."""
+    """Trial of a set of victims: the number of tasks that would then fit on these workers."""
 
     def __init__(self, kind: RequestClass, tasks: int, there: dict[int, list[int]]) -> None:
         self._kind = kind
@@ -237,7 +237,7 @@ class PreemptionTrial:
         return sum(len(victim.attempts) for victim in self.victims)
 
     def choose(self, candidates: Iterable[Victim]) -> bool:
-        """Adds victims until there is room, then lets go whom it does not take, the dearest first."""
+        """Adds victims until there is room, then drops those that are not needed, the most expensive first."""
         chosen: list[Victim] = []
         for victim in candidates:
             if self._room >= self._tasks:

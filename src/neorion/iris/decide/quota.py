@@ -1,17 +1,17 @@
-"""What users have, what they may have, and how much of that is left."""
+"""User quotas: limits, usage and what is left."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from neorion.iris.model import PendingCode, PendingReason, Quota, Resources, RunningView, UserQuotas
 
-# In the order of `Quota`. Tasks come last to be told: whoever lacks GPUs is told about the GPUs.
+# In the order of `Quota`. The reason about tasks has the lowest precedence, the one about GPUs the highest.
 _CODES = (PendingCode.USER_CAP, PendingCode.USER_CPU, PendingCode.USER_MEMORY, PendingCode.USER_GPUS)
 CAPPED = frozenset(_CODES)
 
 
 class QuotaTracker:
-    """What is left to each user while a pass goes on: it only shrinks."""
+    """Remaining quota of each user during a pass. It only shrinks."""
 
     def __init__(self, caps: UserQuotas, running: Iterable[RunningView]) -> None:
         self._caps = caps
@@ -22,7 +22,7 @@ class QuotaTracker:
                 self.take(run.user, run.resources, 1)
 
     def left(self, user: str, asks: Resources, tasks: int) -> int:
-        """For how many of so many tasks there is allowance."""
+        """Number of the tasks that the quota still allows."""
         if not self.any:
             return tasks
         used = self._used.get(user, (0, 0, 0, 0))
@@ -38,13 +38,13 @@ class QuotaTracker:
                 used[dimension] += need * tasks
 
     def reason(self, user: str, asks: Resources, tasks: int) -> PendingReason | None:
-        """Which cap leaves no room for so many tasks at once, or None if none does."""
+        """Quota that is exceeded by this many tasks at once, or None."""
         used = self._used.get(user, (0, 0, 0, 0))
         return _over(self._caps.of(user), used, user, asks.times(tasks), tasks) if self.any else None
 
 
 def beyond_cap(cap: Quota, user: str, asks: Resources, tasks: int) -> PendingReason | None:
-    """Why so many tasks at once are more than the user may ever have, or None if they are not."""
+    """Quota that this many tasks at once exceed even without other usage, or None."""
     reason = _over(cap, (0, 0, 0, 0), user, asks.times(tasks), tasks)
     return None if reason is None else replace(reason, never=True)
 

@@ -1,4 +1,4 @@
-"""One scale group while it is decided on: what it has, what is on its way, and what keeps it from growing."""
+"""State of one scale group during a decision: its slices, those on their way, and obstacles to growth."""
 
 from collections.abc import Iterator
 
@@ -14,15 +14,15 @@ from neorion.iris.model import (
 )
 from neorion.keel.base import Duration, Instant
 
-# The first pause after a trouble; each further one in a row doubles it.
+# First pause after a failure; each further failure in a row doubles it.
 _PAUSES = {
     ScaleFailureKind.FAILED: Duration.of(seconds=30),
     ScaleFailureKind.NO_CAPACITY: Duration.of(minutes=1),
-    # Quotas are changed by people.
+    # People change quotas, which takes longer.
     ScaleFailureKind.QUOTA: Duration.of(minutes=5),
     ScaleFailureKind.NO_QUOTA: Duration.of(minutes=30),
 }
-# Longer would not spare anybody anything, and would keep a healed group out of use.
+# A longer pause saves nothing, and delays the use of a recovered group.
 PAUSE_MAX = Duration.of(minutes=30)
 _DOUBLINGS_MAX = 16
 _BOOTING = (SliceState.CREATING, SliceState.BOOTSTRAPPING)
@@ -41,21 +41,21 @@ def paused_until(trouble: ScaleFailure) -> Instant:
 
 
 def after_trouble(before: ScaleFailure | None, kind: ScaleFailureKind, now: Instant) -> ScaleFailure:
-    """One time more in a row. What goes wrong within a pause was asked for before it began, and counts as the same time."""
+    """Counts a failure. Failures within a pause belong to requests made before it, and count as the same one."""
     if before is None or before.kind is not kind:
         return ScaleFailure(kind, 1, now)
     return ScaleFailure(kind, before.times + (now >= paused_until(before)), now)
 
 
 class ScaleGroupState:
-    """Every slice that still exists counts against the most; only those that serve or will serve count as the least."""
+    """All existing slices count towards the maximum; only usable or booting ones count towards the minimum."""
 
     def __init__(self, view: GroupView, now: Instant) -> None:
         self.view = view
         self.now = now
         self.bins = SliceBins(view.shape)
         self.created = 0
-        self.wanted = False
+        self.needed = False
         given_up = {each.id: deadline <= now for each, deadline in self.deadlines()}
         self.overdue = [each for each in view.slices if given_up.get(each.id)]
         left = [each for each in view.slices if not given_up.get(each.id)]
@@ -75,7 +75,7 @@ class ScaleGroupState:
         return len(self.booting) + self.created
 
     def deadlines(self) -> Iterator[tuple[SliceView, Instant]]:
-        """By when slices that are not whole must be. What still runs on the rest of one is not ended for that."""
+        """Yields deadlines of incomplete slices. A slice on which tasks still run has none."""
         patience = self.view.patience
         for each in self.view.slices:
             if each.state in _BOOTING:
@@ -84,7 +84,7 @@ class ScaleGroupState:
                 yield each, each.short + patience.join
 
     def may_create(self) -> int:
-        """How many slices more it may ask for now. After a trouble, and its pause, one at a time until one is ready."""
+        """Number of slices that may be created now. After a failure and its pause it is one at a time until one is ready."""
         left = max(0, self.view.shape.slices - len(self.view.slices) - self.created)
         trouble = self.view.trouble
         if trouble is None:
@@ -98,7 +98,7 @@ class ScaleGroupState:
         self.bins.add(slices)
 
     def obstacle(self) -> PendingReason:
-        """Why it may not create more."""
+        """Reason why the group may not grow."""
         trouble, most = self.view.trouble, self.view.shape.slices
         has = len(self.view.slices) + self.created
         if trouble is None or has >= most:

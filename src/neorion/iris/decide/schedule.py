@@ -1,15 +1,15 @@
-"""One pass of the scheduler: who starts where, who is stopped for whom, and why the others wait.
+"""One scheduling pass: assignments, preemptions, and the pending reasons of the other jobs.
 
-Bands go one after the other. In each, a job that has waited too long goes first (`hold`), then users take turns (`fair`),
-and then whoever found no room may push lower bands aside (`push`).
+Bands are handled in order. In each, an overdue job goes first (`reservation`), then users take turns
+(`fair_share`), and then jobs without room may preempt lower bands (`preemption`).
 """
 
 from collections.abc import Sequence
 from itertools import repeat
 
-from neorion.iris.decide.fair_share import place_in_fair_order
+from neorion.iris.decide.fair_share import assign_in_fair_order
 from neorion.iris.decide.pending_reason import FreeCapacity, why_no_room
-from neorion.iris.decide.placement import PendingJob, place_tasks
+from neorion.iris.decide.placement import PendingJob, assign_tasks
 from neorion.iris.decide.plan import Assignment, Preemption, Reservation, SchedulePlan, UnmetDemand
 from neorion.iris.decide.preemption import PreemptionCandidates
 from neorion.iris.decide.quota import CAPPED, QuotaTracker
@@ -18,12 +18,12 @@ from neorion.iris.decide.worker_table import WHOLE, CandidateList, RequestClass,
 from neorion.iris.model import ClusterView, JobId, PendingCode, PendingReason, PriorityBand, RunningView
 from neorion.keel.base import Instant, Terminal
 
-# Waits that more workers would not end.
+# Pending reasons that more workers would not resolve.
 _NOT_FOR_WORKERS = CAPPED | {PendingCode.SETTLING}
 
 
 def schedule(view: ClusterView, now: Instant) -> SchedulePlan:
-    """Decides the same for the same view, in whatever order its parts are listed."""
+    """Plans one pass. The plan does not depend on the order of the view's parts."""
     work = _SchedulingPass(view, now - RESERVE_AFTER)
     jobs = sorted(view.jobs, key=lambda job: (job.band, job.submitted.ns, job.id))
     kind = work.pool.kind
@@ -34,36 +34,38 @@ def schedule(view: ClusterView, now: Instant) -> SchedulePlan:
 
 
 class _SchedulingPass:
-    """The pass while it runs: what is free shrinks, what is decided grows."""
+    """State of a running pass: the free capacity and the decisions so far."""
 
     def __init__(self, view: ClusterView, overdue: Instant) -> None:
         self.pool = WorkerTable(view.workers, view.running)
         self._allowances = QuotaTracker(view.caps, view.running)
         self._capped = self._allowances.any
-        self._everybody = view.running
+        self._running = view.running
         self._overdue = overdue
-        self._crowd: PreemptionCandidates | None = None
+        self._candidates: PreemptionCandidates | None = None
         self._assignments: list[Assignment] = []
         self._preemptions: list[Preemption] = []
         self._claims: list[Assignment] = []
         self._holds: list[tuple[Reservation, CandidateList]] = []
         self._reasons: dict[JobId, PendingReason] = {}
         self._promised: set[int] = set()
-        # What held workers have free, while they are closed to everybody.
-        self._kept: dict[int, list[int]] = {}
+        # Free amounts of reserved workers while they are closed to other jobs.
+        self._reserved_free: dict[int, list[int]] = {}
         self._shares, self._settling = _count_running(self.pool, view.running)
 
     def band(self, band: PriorityBand, jobs: Sequence[PendingJob]) -> None:
         self._serve_oldest(jobs)
-        place_in_fair_order([each for each in jobs if each.left], self._shares, self._place)
+        assign_in_fair_order([each for each in jobs if each.left], self._shares, self._assign)
         if band is not PriorityBand.BATCH:
-            place_in_fair_order([each for each in jobs if each.left], self._shares, self._push_on)
+            assign_in_fair_order(
+                [each for each in jobs if each.left], self._shares, self._preempt_until_spent
+            )
 
     def plan(self, waiting: Sequence[PendingJob]) -> SchedulePlan:
         unserved = [each for each in waiting if each.left]
         rooms = {each.kind: self._rooms(each.kind) for each in unserved if each.kind.across}
-        # Reasons speak of what is free, kept or not.
-        for spot, free in self._kept.items():
+        # Pending reasons count free capacity, reserved or not.
+        for spot, free in self._reserved_free.items():
             self.pool.free[spot] = free
         offers, explained = FreeCapacity(self.pool), dict[tuple[RequestClass, int], PendingReason]()
         reasons = self._reasons
@@ -77,12 +79,12 @@ class _SchedulingPass:
                 if reason is None:
                     reason = explained[ask] = self._explain(offers, *ask)
                 reasons[job.id] = reason
-            wanted = self._fillable(each) if self._capped else each.left
-            if wanted and reason.code not in _NOT_FOR_WORKERS:
-                lacking = UnmetDemand(job.id, job.resources, job.placement, wanted, job.submitted)
+            unmet = self._fillable(each) if self._capped else each.left
+            if unmet and reason.code not in _NOT_FOR_WORKERS:
+                lacking = UnmetDemand(job.id, job.resources, job.placement, unmet, job.submitted)
                 demand.append(lacking._replace(there=rooms[each.kind]) if each.kind.across else lacking)
                 if self._capped:
-                    self._allowances.take(job.user, job.resources, wanted)
+                    self._allowances.take(job.user, job.resources, unmet)
         overdue = self._overdue.ns
         upcoming = [each.job.submitted.ns for each in unserved if each.job.submitted.ns > overdue]
         return SchedulePlan(
@@ -97,7 +99,7 @@ class _SchedulingPass:
         )
 
     def _rooms(self, kind: RequestClass) -> dict[str, int]:
-        """For how many tasks there is room now within each group of workers that a gang may share."""
+        """Number of tasks that fit now, per value of the attribute that a gang may share."""
         free = {
             row.value: sum(self.pool.room(kind, spot, 1 << 31) for spot in row.worker_indexes)
             for row in kind.rows
@@ -105,13 +107,13 @@ class _SchedulingPass:
         return {value: room for value, room in free.items() if room}
 
     def _fillable(self, each: PendingJob) -> int:
-        """For how many of the tasks workers are worth having: more than the user may fill would stand idle."""
+        """Number of tasks to request workers for. Workers beyond the user's quota would stand idle."""
         job = each.job
-        wanted = self._allowances.left(job.user, job.resources, each.left)
-        return wanted if wanted == each.left or not job.placement.gang else 0
+        allowed = self._allowances.left(job.user, job.resources, each.left)
+        return allowed if allowed == each.left or not job.placement.gang else 0
 
     def _serve_oldest(self, jobs: Sequence[PendingJob]) -> None:
-        """The first job of the band that is overdue starts now, or pushes, or keeps a place; one per band and pass."""
+        """Starts the first overdue job of the band, preempts for it or reserves workers: one job per band and pass."""
         part = WHOLE // max(1, len({each.job.user for each in jobs}))
         never: set[tuple[RequestClass, int]] = set()
         for each in jobs:
@@ -121,24 +123,24 @@ class _SchedulingPass:
             tasks = each.left if job.placement.gang else 1
             if self._shares.get(job.user, 0) > part or (each.kind, tasks) in never:
                 continue
-            placed = self._place(each, 1)
+            placed = self._assign(each, 1)
             if not placed and job.band is not PriorityBand.BATCH:
-                placed = self._push(each, 1)
+                placed = self._preempt(each, 1)
             if placed:
                 self._shares[job.user] = self._shares.get(job.user, 0) + placed * each.kind.cost
                 return
             if job.id in self._reasons:
                 continue
-            place = best_reservation(self.pool, each.kind, tasks)
-            if place is not None:
-                self._keep(job.id, place)
+            workers = best_reservation(self.pool, each.kind, tasks)
+            if workers is not None:
+                self._reserve(job.id, workers)
                 return
             never.add((each.kind, tasks))
 
-    def _place(self, each: PendingJob, most: int) -> int:
+    def _assign(self, each: PendingJob, most: int) -> int:
         kind = each.kind
         if kind.simple and not self._capped:
-            # What most jobs are, kept short: no gang to keep whole, no rows to take turns, no cap to look up.
+            # Fast path for most jobs: no gang, no rows and no quota.
             if kind.row.at == len(kind.row.worker_indexes):
                 return 0
             spot, tasks = self.pool.settle(kind, kind.row, min(most, each.left))
@@ -147,22 +149,22 @@ class _SchedulingPass:
             return tasks
         most = self._allowed(each, most)
         placed = 0
-        for spot, tasks in place_tasks(self.pool, each, most) if most else ():
+        for spot, tasks in assign_tasks(self.pool, each, most) if most else ():
             self._record(self._assignments, each, spot, tasks)
             placed += tasks
         return placed
 
-    def _push_on(self, each: PendingJob, most: int) -> int | None:
-        return None if self._crowd is not None and self._crowd.spent else self._push(each, most)
+    def _preempt_until_spent(self, each: PendingJob, most: int) -> int | None:
+        return None if self._candidates is not None and self._candidates.spent else self._preempt(each, most)
 
-    def _push(self, each: PendingJob, most: int) -> int:
+    def _preempt(self, each: PendingJob, most: int) -> int:
         job, kind = each.job, each.kind
-        if self._crowd is None:
-            self._crowd = PreemptionCandidates(self.pool, self._everybody, job.band)
+        if self._candidates is None:
+            self._candidates = PreemptionCandidates(self.pool, self._running, job.band)
         tasks = each.left if job.placement.gang else 1
         if tasks >= kind.min_infeasible or not self._allowed(each, most):
             return 0
-        room = self._crowd.find_victims(kind, tasks, job.band)
+        room = self._candidates.find_victims(kind, tasks, job.band)
         if room is None:
             return 0
         for spot, placed in room.seats:
@@ -173,7 +175,7 @@ class _SchedulingPass:
         return tasks
 
     def _allowed(self, each: PendingJob, most: int) -> int:
-        """How many tasks may be placed now: all of a gang's or none, and no more than the user's cap leaves."""
+        """Number of tasks that may be assigned now: all or none of a gang, and no more than the quota allows."""
         job = each.job
         gang = each.kind.placement.gang
         if gang and job.id in self._settling:
@@ -201,9 +203,9 @@ class _SchedulingPass:
         if self._capped:
             self._allowances.take(job.user, job.resources, tasks)
 
-    def _keep(self, job: JobId, place: CandidateList) -> None:
+    def _reserve(self, job: JobId, place: CandidateList) -> None:
         for spot in place.worker_indexes:
-            self._kept.setdefault(spot, self.pool.free[spot])
+            self._reserved_free.setdefault(spot, self.pool.free[spot])
             self.pool.free[spot] = list(UNAVAILABLE)
         self._promised.update(place.worker_indexes)
         workers = tuple(self.pool.workers[spot].id for spot in place.worker_indexes)
@@ -214,13 +216,13 @@ class _SchedulingPass:
         reason = why_no_room(offers, kind, tasks)
         if reason is not None:
             return reason
-        # There is room but for what is kept: say for whom.
+        # The only room is reserved: the reason names the job.
         for hold, place in self._holds:
             if any(self.pool.room(kind, spot, 1) for spot in place.worker_indexes):
                 return PendingReason(PendingCode.HELD, subject=hold.job)
         raise Terminal(
             "iris.unexplained",
-            "A job was left waiting beside room that nobody keeps.",
+            "A job is pending although an unreserved worker has room for it.",
             hint="Report this defect of the scheduler together with the view.",
         )
 
@@ -228,7 +230,7 @@ class _SchedulingPass:
 def _count_running(
     pool: WorkerTable, running: Sequence[RunningView]
 ) -> tuple[dict[str, int], dict[JobId, int]]:
-    """What each user has of the cluster, and which gangs still hold places."""
+    """Share of the cluster per user, and running attempts per gang."""
     shares: dict[str, int] = {}
     gangs: dict[JobId, int] = {}
     costs: dict[tuple[int, ...], int] = {}

@@ -1,7 +1,7 @@
-"""The workers of one pass, as rows of plain numbers.
+"""Workers of one pass, as rows of plain numbers.
 
-What is free only ever shrinks during a pass. So a worker that had no room for some kind of task has none for that kind
-until the pass ends, and each row of candidates is walked once, however many tasks ask.
+Free capacity only shrinks during a pass. A worker without room for a request class therefore has none for it
+until the pass ends, and each row of candidates is scanned only once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,22 +9,22 @@ from itertools import compress
 
 from neorion.iris.model import Constraint, Placement, Resources, RunningView, WorkerView
 
-# Keys for gangs and spreading that every worker has: the slice it belongs to, and itself.
+# Keys for gangs and spreading that every worker has: its slice, and itself.
 SLICE = "slice"
 WORKER = "worker"
 
-# Shares of the cluster are counted in billionths, so that they add up as whole numbers.
+# Shares of the cluster are in billionths, so that sums are exact.
 WHOLE = 10**9
 
-# Cores in thousandths, bytes of memory, bytes of disk, GPUs.
+# Thousandths of cores, bytes of memory, bytes of disk, GPUs.
 Amounts = Sequence[int]
 
-# How many tasks each row has already, and which row it is, as a heap: the next task goes to the row with the fewest.
+# Heap of (number of tasks, row): the next task goes to the row with the fewest.
 Turns = list[tuple[int, int]]
 
 
 class CandidateList:
-    """Candidates in the order in which they are tried; those before `at` have no room left for one task more."""
+    """Candidate workers in the order of trial. Those before `at` have no room for one more task."""
 
     __slots__ = ("at", "value", "worker_indexes")
 
@@ -35,11 +35,11 @@ class CandidateList:
 
 
 class RequestClass:
-    """Tasks that ask for the same, placed by one walk over one row.
+    """Tasks with equal requests and placement, which share one scan over one row.
 
-    `rows` are the same workers, divided by the attribute that a gang shares or that spread tasks differ in. `starts` says
-    per size of gang how many of these rows were found too small for it. Tasks that are `weightless` ask for nothing, so that
-    nothing but taking turns, counted in `turns`, would keep all of them from one worker. A gang `across` slices shares an
+    `rows` are the same workers, grouped by the attribute that a gang shares or that tasks spread over. `starts` is
+    the number of leading rows that are too small, per size of a gang. Tasks with `zero_cost` request nothing, so
+    that only `turns` distribute them over workers. A gang `across` slices shares an
     attribute that more than one slice may have.
     """
 
@@ -63,7 +63,7 @@ class RequestClass:
         self.placement = placement
         self.needs = amounts(resources)
         together = bool(placement.gang or placement.spread)
-        # Who prefers some workers means them, however many tasks they have.
+        # Tasks that prefer some workers go there, however many there are.
         self.zero_cost = (
             not together and not any(self.needs) and all(c.required for c in placement.constraints)
         )
@@ -74,15 +74,15 @@ class RequestClass:
         self.rows: list[CandidateList] = []
         self.starts: dict[int, int] = {}
         self.turns: Turns | None = None
-        # The fewest tasks at once for which no room can be made in this pass, whoever is pushed aside.
+        # Smallest number of tasks for which this pass can free no room, even with preemption.
         self.min_infeasible = 1 << 62
 
 
 class WorkerTable:
-    """Workers by their place in one order, the tightest first.
+    """Workers in one order, the tightest first.
 
-    Workers without GPUs come first, then those with few, then those with few left: tasks without GPUs leave GPU workers
-    alone, small tasks fill what is begun, and whole workers stay whole for large ones.
+    Workers without GPUs come first, then those with few, then those with few left. Tasks without GPUs avoid GPU
+    workers, small tasks fill partly used workers, and empty workers stay free for large tasks.
     """
 
     def __init__(self, workers: Iterable[WorkerView], running: Sequence[RunningView] = ()) -> None:
@@ -99,7 +99,7 @@ class WorkerTable:
 
     def kind(self, resources: Resources, placement: Placement) -> RequestClass:
         variant = resources.gpu_variant if resources.gpus else ""
-        # Spelled out, because hashing the records themselves would take longer than placing a task.
+        # A tuple of fields, because hashing the records takes longer than placing a task.
         key = (
             resources.cpu_milli,
             resources.memory,
@@ -119,7 +119,7 @@ class WorkerTable:
             if placement.gang:
                 kind.rows = self.partition_by(spots, placement.gang)
                 if all(constraint.required for constraint in placement.constraints):
-                    # Small groups first, so that large ones stay whole for large gangs.
+                    # Small groups first, so that large ones stay free for large gangs.
                     kind.rows.sort(key=lambda row: len(row.worker_indexes))
             elif placement.spread:
                 kind.rows = self.partition_by(spots, placement.spread, others=True)
@@ -131,12 +131,12 @@ class WorkerTable:
         return kind
 
     def cost(self, resources: Resources) -> int:
-        """The largest part of the cluster that one such task takes of anything; never nothing, so that tasks count."""
-        wants = zip(amounts(resources), self._total, strict=True)
-        return max(1, *(want * WHOLE // total if total else 0 for want, total in wants))
+        """Dominant resource share of one task (DRF), at least 1."""
+        requests = zip(amounts(resources), self._total, strict=True)
+        return max(1, *(need * WHOLE // total if total else 0 for need, total in requests))
 
     def settle(self, kind: RequestClass, row: CandidateList, most: int) -> tuple[int, int]:
-        """Puts up to `most` tasks on the first worker of the row that has room: which one, and how many. None fit: (-1, 0)."""
+        """Assigns up to `most` tasks to the first worker with room. Returns worker and number, or (-1, 0) without room."""
         free, spots = self.free, row.worker_indexes
         need_cpu, need_memory, need_disk, need_gpus = needs = kind.needs
         for at in range(row.at, len(spots)):
@@ -153,7 +153,7 @@ class WorkerTable:
         return -1, 0
 
     def seats(self, kind: RequestClass, row: CandidateList, tasks: int) -> list[tuple[int, int]]:
-        """Workers of the row and how many of the tasks each takes; nothing unless all of them find room."""
+        """Workers of the row with the number of tasks for each; empty unless all tasks fit."""
         found: list[tuple[int, int]] = []
         for at in range(row.at, len(row.worker_indexes)):
             spot = row.worker_indexes[at]
@@ -168,7 +168,7 @@ class WorkerTable:
         return []
 
     def room(self, kind: RequestClass, spot: int, most: int) -> int:
-        """How many tasks fit on one worker, up to `most`."""
+        """Number of tasks that fit on one worker, up to `most`."""
         return count(kind.needs, self.free[spot], most)
 
     def take(self, kind: RequestClass, spot: int, tasks: int) -> None:
@@ -177,7 +177,7 @@ class WorkerTable:
             free[dimension] -= need * tasks
 
     def partition_by(self, spots: Sequence[int], key: str, *, others: bool = False) -> list[CandidateList]:
-        """The same workers by their value of one attribute; those without it form a row too if `others` count."""
+        """Groups workers by their value of one attribute. With `others`, those without it form a row too."""
         rows: dict[str, CandidateList] = {}
         for spot in spots:
             value = value_of(self.workers[spot], key)
@@ -192,38 +192,38 @@ class WorkerTable:
         return list(rows.values())
 
     def eligible(self, constraints: tuple[Constraint, ...], variant: str) -> list[int]:
-        """Who meets the required constraints, ordered by how many preferred ones they miss."""
+        """Workers that meet the required constraints, ordered by the number of preferred ones they miss."""
         key = (constraints, variant)
         spots = self._eligible.get(key)
         if spots is None:
-            everybody = range(len(self.workers))
-            meeting = (1 << len(everybody)) - 1
+            indexes = range(len(self.workers))
+            meeting = (1 << len(indexes)) - 1
             for constraint in constraints:
                 if constraint.required:
                     meeting &= self._meeting(constraint)
-            spots = list(compress(everybody, map("1".__eq__, self._bits(meeting))))
+            spots = list(compress(indexes, map("1".__eq__, self._bits(meeting))))
             if variant:
                 spots = [spot for spot in spots if self.workers[spot].total.gpu_variant == variant]
-            wishes = [self._bits(self._meeting(each)) for each in constraints if not each.required]
-            if wishes:
-                missed = [met.count("0") for met in zip(*wishes, strict=True)]
+            preferred = [self._bits(self._meeting(each)) for each in constraints if not each.required]
+            if preferred:
+                missed = [met.count("0") for met in zip(*preferred, strict=True)]
                 spots.sort(key=missed.__getitem__)
             self._eligible[key] = spots
         return spots
 
     def _meeting(self, constraint: Constraint) -> int:
-        """The workers that meet a constraint, one bit each: it is asked once per value, not once per worker."""
+        """Bit mask of the workers that meet a constraint. It is evaluated once per value, not per worker."""
         meeting = self._meetings.get(constraint)
         if meeting is None:
             meeting = 0
-            for value, workers in self._having(constraint.key).items():
+            for value, workers in self._workers_by_value(constraint.key).items():
                 if constraint.holds({} if value is None else {constraint.key: value}):
                     meeting |= workers
             self._meetings[constraint] = meeting
         return meeting
 
-    def _having(self, key: str) -> dict[str | None, int]:
-        """The workers that have each value of an attribute, and under None those without it."""
+    def _workers_by_value(self, key: str) -> dict[str | None, int]:
+        """Bit mask of the workers per value of an attribute; None is the key for workers without it."""
         values = self._values.get(key)
         if values is None:
             values = self._values[key] = {}
@@ -233,7 +233,7 @@ class WorkerTable:
         return values
 
     def _bits(self, mask: int) -> str:
-        """One character per worker, in their order."""
+        """Bit mask as text, one character per worker in their order."""
         return f"{mask:0{len(self.workers)}b}"[::-1]
 
 
@@ -242,7 +242,7 @@ def amounts(resources: Resources) -> tuple[int, int, int, int]:
 
 
 def count(needs: Amounts, there: Amounts, most: int) -> int:
-    """How many times the needs fit into what there is, up to `most`."""
+    """Number of times the needs fit into the free amounts, up to `most`."""
     for need, have in zip(needs, there, strict=True):
         if have < need:
             return 0

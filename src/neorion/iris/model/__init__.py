@@ -1,7 +1,7 @@
-"""The words of iris: ids, specs, states and their tables, resources, constraints, reasons, views.
+"""Model of iris: ids, specs, states and their tables, resources, constraints, reasons and views.
 
-Pure: records and rules about single records. No clock, no network, no store; deciding over many records is `decide`. Names load
-when first used: a client needs few of them.
+Pure: records and rules about single records, without clock, network or store. Decisions over many records are in
+`decide`. Each name is imported when it is first used, because a client needs few of them.
 """
 
 from typing import TYPE_CHECKING

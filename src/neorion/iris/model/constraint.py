@@ -1,4 +1,4 @@
-"""Where a task may or would rather run: conditions on the attributes of a worker."""
+"""Constraints: required or preferred conditions on the attributes of a worker."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _BARE = re.compile(r"(!?)([a-z0-9][a-z0-9./_-]{0,127})")
 
 
 class Op(StrEnum):
-    """The comparisons. Sizes compare as numbers where both sides are numbers, otherwise not at all."""
+    """Comparison. `<`, `<=`, `>` and `>=` hold only if both sides are numbers."""
 
     EQ = "="
     NE = "!="
@@ -30,7 +30,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One condition; a preferred one only orders the workers that fit."""
+    """One condition. A preferred one only orders the workers that qualify."""
 
     key: str
     op: Op
@@ -68,7 +68,7 @@ class Constraint:
 
     @classmethod
     def parse(cls, text: str, *, required: bool = True) -> Self:
-        """The form people type: "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink", "!spot"."""
+        """Parses a text such as "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot"."""
         text = text.strip()
         if found := _BARE.fullmatch(text):
             return cls(found[2], Op.ABSENT if found[1] else Op.EXISTS, (), required)
@@ -76,7 +76,7 @@ class Constraint:
         if found is None:
             raise Invalid(
                 "iris.constraint",
-                f'"{text[:80]}" is no constraint.',
+                f'"{text[:80]}" is not a valid constraint.',
                 hint='Write "zone=us-east-1a", "gpu-memory>=80", "zone in a,b", "nvlink" or "!spot".',
             )
         op = Op(found[2].strip())

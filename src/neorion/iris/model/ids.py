@@ -1,4 +1,4 @@
-"""The names things go by."""
+"""Ids, digests and job names."""
 
 import re
 from typing import Self
@@ -11,41 +11,41 @@ _SEGMENT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 class JobId(Id):
-    """One submission; a job submitted again under the same name has another."""
+    """Id of one submission. A job submitted again under the same name has another id."""
 
     __slots__ = ()
     prefix = "job"
 
 
 class AttemptId(Id):
-    """One try at one task: in every message, file name, Pod name and log key."""
+    """Id of one attempt at a task, used in messages, file names, Pod names and log keys."""
 
     __slots__ = ()
     prefix = "attempt"
 
 
 class WorkerId(Id):
-    """One life of one worker process."""
+    """Id of a worker, from its registration to its end."""
 
     __slots__ = ()
     prefix = "worker"
 
 
 class SliceId(Id):
-    """Machines that come and go together."""
+    """Id of a slice: machines that are created and deleted together."""
 
     __slots__ = ()
     prefix = "slice"
 
 
 class Digest(str):
-    """SHA-256 of some bytes, in hexadecimal: the name of a blob."""
+    """SHA-256 of a blob in hexadecimal, which is its name."""
 
     __slots__ = ()
 
 
 class JobName(str):
-    """A path: /user/job/child. The parent of a name is the name without its last segment."""
+    """Path of a job: /user/job/child. The parent of a name is the name without its last segment."""
 
     __slots__ = ()
 
@@ -60,14 +60,14 @@ class JobName(str):
         if wrong:
             raise Invalid(
                 "iris.name",
-                f"{text[:80]!r} is no job name.",
+                f"{text[:80]!r} is not a valid job name.",
                 hint="Use up to 63 letters, digits, '.', '_' and '-', beginning and ending with a letter or digit.",
             )
         return super().__new__(cls, text)
 
     @classmethod
     def known(cls, text: str) -> "JobName":
-        """A text to look up: if it is no name, there is nothing under it."""
+        """Makes a name for a lookup without a check. An invalid name has no job."""
         return str.__new__(cls, text)
 
     @property

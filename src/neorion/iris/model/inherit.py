@@ -1,11 +1,11 @@
-"""What a job has from the job that submitted it: where it says nothing itself, all that its parent said."""
+"""Inheritance of a child job: values that it does not set come from its parent."""
 
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.spec import JobSpec
 
 
 def inherit(message: pb.JobSpec, parent: JobSpec) -> None:
-    """Fills in the environment and the priority. Variables are joined, and the child's own win."""
+    """Fills in the environment and the priority. Variables are merged, and the child's take precedence."""
     own, given = message.environment or pb.Environment(), parent.environment
     message.environment = pb.Environment(
         variables=dict(given.variables) | own.variables,

@@ -1,21 +1,21 @@
-"""How long a worker may be out of touch, and what follows from that."""
+"""Lease of a worker: how long its tasks may run without contact to the controller."""
 
 from dataclasses import dataclass
 from typing import Self
 
 from neorion.keel.base import Duration
 
-# A worker renews at least this often, so that one in trouble is soon given no new work.
+# Longest renewal period, so that a worker without contact soon gets no new work.
 _RENEW_MOST = Duration.of(seconds=5)
-# Clocks may run at different rates, by half as much again: the controller waits longer than the worker by more than that.
+# Factor between the worker's and the controller's timeout. It allows for clocks whose rates differ by half.
 _MARGIN = 4.6 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLeaseTiming:
-    """A worker that could not renew for `lasts` ends its tasks; the controller tries them again after `lost_after`.
+    """Timing of a lease. A worker that could not renew for `lasts` ends its tasks.
 
-    One that was not heard of for `silent_after` is given nothing new until it is.
+    The controller retries them after `lost_after`. A worker without contact for `silent_after` gets no new work.
     """
 
     renew_every: Duration
@@ -25,6 +25,6 @@ class WorkerLeaseTiming:
 
     @classmethod
     def within(cls, timeout: Duration) -> Self:
-        """The lease under which a worker that falls silent has lost its tasks after `timeout`."""
+        """Timing with which the tasks of a worker that loses contact are retried after `timeout`."""
         renew_every = min(timeout * (1 / 4.6), _RENEW_MOST)
         return cls(renew_every, timeout * (1 / _MARGIN), renew_every * 2.5, timeout)

@@ -1,4 +1,4 @@
-"""Why a job waits or is refused, in one typed reason: the same in the command line, the RPC, the pages and the metrics."""
+"""Pending reason: why a job waits or is refused, the same in the CLI, the RPC, the pages and the metrics."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from neorion.keel.base import Duration, Quantity
 
 
 class PendingCode(StrEnum):
-    """What stands in the way."""
+    """Kind of obstacle to the start of a job."""
 
     NO_WORKERS = "no_workers"
     CONSTRAINT = "constraint"
@@ -40,10 +40,10 @@ class PendingCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PendingReason:
-    """`want` is what one task (of a gang: the whole gang) asks for, `best` the most there is in one place.
+    """Obstacle with amounts. `want` is the request of one task or of a whole gang, `best` the most that is available.
 
-    `subject` names the constraint, the variant, the user or the scale group that the code is about; `near` a word that
-    may have been meant instead. `never` says that waiting cannot help: `best` is then the most there could ever be.
+    `subject` names the constraint, the variant, the user or the scale group of the code. `near` is a similar word
+    that may be meant. `never` means that waiting cannot help; `best` is then the most that can ever be available.
     """
 
     code: PendingCode
@@ -56,7 +56,7 @@ class PendingReason:
     @property
     def sentence(self) -> str:
         table = _REFUSALS if self.never and self.code in _REFUSALS else _SENTENCES
-        return self._say(table[self.code])
+        return self._format(table[self.code])
 
     @property
     def hint(self) -> str:
@@ -65,18 +65,18 @@ class PendingReason:
         if self.never and self.code in _NEEDS_SOME and not self.best:
             return _REFUSAL_HINT_WITHOUT
         if self.never:
-            return self._say(_REFUSAL_HINTS.get(self.code, ""))
+            return self._format(_REFUSAL_HINTS.get(self.code, ""))
         if self.code in _NEEDS_SOME and not self.best:
             return _HINT_WITHOUT
-        return self._say(_HINTS[self.code])
+        return self._format(_HINTS[self.code])
 
-    def _say(self, text: str) -> str:
+    def _format(self, text: str) -> str:
         want, best = _AMOUNTS.get(self.code, (str, str))
         return text.format(want=want(self.want), best=best(self.best), subject=self.subject)
 
 
 def wait_meanings() -> dict[str, str]:
-    """What each code means, for people; ‹angle quotes› stand for what is filled in."""
+    """Readable meaning of each code. ‹Angle quotes› stand for values."""
     return {
         code.value: text.format(want="‹wanted›", best="‹there›", subject="‹subject›")
         for code, text in _SENTENCES.items()
@@ -91,13 +91,13 @@ def _cores(milli: int) -> str:
     return "1 core" if milli == 1000 else f"{milli / 1000:g} cores"
 
 
-# What is wanted rounds up and what there is rounds down, so that two sizes that differ never read alike.
-def _size_wanted(size: int) -> str:
+# Requests are rounded up and available amounts down, so that two different sizes never look equal.
+def _size_requested(size: int) -> str:
     unit = _unit(size)
     return str(Quantity.of(-(-size // unit) * unit))
 
 
-def _size_there(size: int) -> str:
+def _size_available(size: int) -> str:
     unit = _unit(size)
     return str(Quantity.of(size // unit * unit))
 
@@ -121,11 +121,11 @@ def _span(ns: int) -> str:
 _AMOUNTS: dict[PendingCode, tuple[Callable[[int], str], Callable[[int], str]]] = {
     PendingCode.GPU_SHORT: (_gpus, _gpus),
     PendingCode.CPU_SHORT: (_cores, _cores),
-    PendingCode.MEMORY_SHORT: (_size_wanted, _size_there),
-    PendingCode.DISK_SHORT: (_size_wanted, _size_there),
+    PendingCode.MEMORY_SHORT: (_size_requested, _size_available),
+    PendingCode.DISK_SHORT: (_size_requested, _size_available),
     PendingCode.USER_CAP: (_tasks, _tasks),
     PendingCode.USER_CPU: (_cores, _cores),
-    PendingCode.USER_MEMORY: (_size_there, _size_there),
+    PendingCode.USER_MEMORY: (_size_available, _size_available),
     PendingCode.USER_GPUS: (_gpus, _gpus),
     PendingCode.SETTLING: (str, _tasks),
     PendingCode.PREEMPTING: (str, _tasks),
@@ -135,7 +135,7 @@ _AMOUNTS: dict[PendingCode, tuple[Callable[[int], str], Callable[[int], str]]] =
 }
 
 _SENTENCES = {
-    PendingCode.NO_WORKERS: "There is no worker yet.",
+    PendingCode.NO_WORKERS: "No worker has joined yet.",
     PendingCode.CONSTRAINT: "No worker meets {subject}.",
     PendingCode.GPU_VARIANT: "No worker has {subject} GPUs.",
     PendingCode.GPU_SHORT: "It needs {want} on one worker; the best has {best} free.",
@@ -144,56 +144,56 @@ _SENTENCES = {
     PendingCode.DISK_SHORT: "It needs {want} of disk on one worker; the best has {best} free.",
     PendingCode.GANG_KEY: "Its tasks start together within one {subject}, and no worker has the attribute {subject}.",
     PendingCode.GANG_SHORT: "Its {want} tasks start together, and there is room for {best} of them within one {subject}.",
-    PendingCode.SETTLING: "It waits for {best} of its last try to stop before it starts again.",
-    PendingCode.USER_CAP: "{subject} runs {best}, and may run {want} at once.",
-    PendingCode.USER_CPU: "{subject} has {best} in use, and may have {want} at once.",
-    PendingCode.USER_MEMORY: "{subject} has {best} of memory in use, and may have {want} at once.",
-    PendingCode.USER_GPUS: "{subject} has {best} in use, and may have {want} at once.",
-    PendingCode.PREEMPTING: "It waits for {best} of others to stop and make room.",
-    PendingCode.WORKER_DISK: "A task of it waits on {subject}, whose disk has no room for its files.",
-    PendingCode.HOLDING: "It has waited long, so {subject} takes nothing else until there is room for it.",
-    PendingCode.HELD: "The room there is, is kept for {subject}, which has waited longer.",
-    PendingCode.BOOTING: "It waits for {best} of {subject} to come up.",
-    PendingCode.NO_GROUP: "No scale group makes workers that would do.",
-    PendingCode.GROUP_DELAY: "{subject} grows when it has waited {want}.",
-    PendingCode.GROUP_MAX: "{subject} has {best} of the {want} slices it may have, and it needs more.",
+    PendingCode.SETTLING: "It waits for {best} of its last attempt to stop before it starts again.",
+    PendingCode.USER_CAP: "{subject} runs {best}; the limit is {want} at once.",
+    PendingCode.USER_CPU: "{subject} uses {best}; the limit is {want} at once.",
+    PendingCode.USER_MEMORY: "{subject} uses {best} of memory; the limit is {want} at once.",
+    PendingCode.USER_GPUS: "{subject} uses {best}; the limit is {want} at once.",
+    PendingCode.PREEMPTING: "It waits for {best} of other jobs to stop, which it preempts.",
+    PendingCode.WORKER_DISK: "One of its tasks waits on {subject}, whose disk has no room for its files.",
+    PendingCode.HOLDING: "It has waited long, so {subject} is reserved for it until there is room.",
+    PendingCode.HELD: "The free room is reserved for {subject}, which has waited longer.",
+    PendingCode.BOOTING: "It waits for {best} of {subject} to become ready.",
+    PendingCode.NO_GROUP: "No scale group has suitable workers.",
+    PendingCode.GROUP_DELAY: "{subject} is scaled up when the job has waited {want}.",
+    PendingCode.GROUP_MAX: "{subject} has {best} of at most {want} slices, and the job needs more.",
     PendingCode.GROUP_QUOTA: "The quota of {subject} is used up.",
     PendingCode.GROUP_NO_QUOTA: "There is no quota for the machines of {subject}.",
-    PendingCode.GROUP_CAPACITY: "There are no machines to be had for {subject}.",
-    PendingCode.GROUP_BACKOFF: "{subject} failed to start {best} in a row; it is tried again after a pause.",
+    PendingCode.GROUP_CAPACITY: "The platform has no machines available for {subject}.",
+    PendingCode.GROUP_BACKOFF: "{subject} failed to start {best} in a row; the next try follows after a pause.",
 }
 
-_SOONER = "it starts when {want} are free at once; asking for {best} could start it sooner"
-_BY_ITSELF = "it goes on by itself"
+_SOONER = "Request {best} to start sooner, or wait until {want} are free at once."
+_BY_ITSELF = "Wait: no action is needed."
 _HINTS = {
-    PendingCode.NO_WORKERS: "it starts when a worker joins; see what is on its way: iris slice list",
-    PendingCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
-    PendingCode.GPU_VARIANT: "see what there is with: iris worker list",
+    PendingCode.NO_WORKERS: "Wait for a worker to join, or see what is booting with: iris slice list.",
+    PendingCode.CONSTRAINT: "Drop the constraint, or see the workers' attributes with: iris worker list -o wide.",
+    PendingCode.GPU_VARIANT: "See the available GPUs with: iris worker list.",
     PendingCode.GPU_SHORT: _SOONER,
     PendingCode.CPU_SHORT: _SOONER,
     PendingCode.MEMORY_SHORT: _SOONER,
     PendingCode.DISK_SHORT: _SOONER,
-    PendingCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
-    PendingCode.GANG_SHORT: "{best} replicas instead of {want} would start now",
+    PendingCode.GANG_KEY: "See the workers' attributes with: iris worker list -o wide.",
+    PendingCode.GANG_SHORT: "Request {best} replicas instead of {want} to start now.",
     PendingCode.SETTLING: _BY_ITSELF,
     PendingCode.PREEMPTING: _BY_ITSELF,
-    PendingCode.WORKER_DISK: "free space there, or make its bundle and arguments smaller; after a while it is tried elsewhere",
-    PendingCode.HOLDING: "it starts at the latest when all that runs there has ended",
-    PendingCode.HELD: "it goes on when that one runs; what asks for less may find room elsewhere",
-    PendingCode.BOOTING: "it starts by itself; see how far they are: iris slice list --group {subject}",
-    PendingCode.NO_GROUP: "wait for a worker that would do to come free, or add a scale group that makes such workers",
-    PendingCode.GROUP_DELAY: _BY_ITSELF + "; scale_up_delay of the cluster file says how soon",
-    PendingCode.USER_CAP: "wait for a task of yours to end, or cancel one",
-    PendingCode.USER_CPU: "wait for a task of yours to end, or cancel one",
-    PendingCode.USER_MEMORY: "wait for a task of yours to end, or cancel one",
-    PendingCode.USER_GPUS: "wait for a task of yours to end, or cancel one",
-    PendingCode.GROUP_MAX: "raise max_slices of {subject}, or wait for a slice to come free",
-    PendingCode.GROUP_QUOTA: "ask for more quota, or wait: it is tried again by itself",
-    PendingCode.GROUP_NO_QUOTA: "ask the provider for quota of this instance type; waiting does not help",
-    PendingCode.GROUP_CAPACITY: "it is tried again by itself",
-    PendingCode.GROUP_BACKOFF: "see why with: iris slice list --group {subject}",
+    PendingCode.WORKER_DISK: "Free disk space on the worker, or make the job's bundle and arguments smaller.",
+    PendingCode.HOLDING: "Wait until the tasks on the reserved workers have ended.",
+    PendingCode.HELD: "Wait until that job runs, or request less to use other free room.",
+    PendingCode.BOOTING: "Wait, or see the progress with: iris slice list --group {subject}.",
+    PendingCode.NO_GROUP: "Wait for a suitable worker to become free, or add a scale group with such workers.",
+    PendingCode.GROUP_DELAY: "Wait, or lower scale_up_delay in the cluster file.",
+    PendingCode.USER_CAP: "Wait for one of your tasks to end, or cancel one.",
+    PendingCode.USER_CPU: "Wait for one of your tasks to end, or cancel one.",
+    PendingCode.USER_MEMORY: "Wait for one of your tasks to end, or cancel one.",
+    PendingCode.USER_GPUS: "Wait for one of your tasks to end, or cancel one.",
+    PendingCode.GROUP_MAX: "Raise max_slices of {subject}, or wait for a slice to become free.",
+    PendingCode.GROUP_QUOTA: "Request more quota, or wait for the next try.",
+    PendingCode.GROUP_NO_QUOTA: "Request quota for this instance type from the provider: waiting does not help.",
+    PendingCode.GROUP_CAPACITY: "Wait for the next try.",
+    PendingCode.GROUP_BACKOFF: "See why with: iris slice list --group {subject}.",
 }
-# Hints that tell to ask for what there is make no sense where there is nothing.
+# Codes whose hints name the available amount, which makes no sense if it is 0.
 _NEEDS_SOME = (
     PendingCode.GPU_SHORT,
     PendingCode.CPU_SHORT,
@@ -201,16 +201,16 @@ _NEEDS_SOME = (
     PendingCode.DISK_SHORT,
     PendingCode.GANG_SHORT,
 )
-_HINT_WITHOUT = "it starts when something that runs has ended; see what does: iris job list"
+_HINT_WITHOUT = "Wait for a running task to end, or see what runs with: iris job list."
 
-_REFUSAL_HINT_WITHOUT = "this cluster has none; see what it has: iris worker list, iris slice list"
+_REFUSAL_HINT_WITHOUT = "See what the cluster has with: iris worker list, iris slice list."
 _REFUSALS = {
-    PendingCode.NO_WORKERS: "There is no worker, and no scale group that could make one.",
+    PendingCode.NO_WORKERS: "The cluster has no worker, and no scale group that can create one.",
     PendingCode.GPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
     PendingCode.CPU_SHORT: "It needs {want} on one worker; the largest has {best}.",
     PendingCode.MEMORY_SHORT: "It needs {want} of memory on one worker; the largest has {best}.",
     PendingCode.DISK_SHORT: "It needs {want} of disk on one worker; the largest has {best}.",
-    PendingCode.GANG_SHORT: "Its {want} tasks start together, and one {subject} never holds more than {best} of them.",
+    PendingCode.GANG_SHORT: "Its {want} tasks start together, and one {subject} can never hold more than {best} of them.",
     PendingCode.USER_CAP: "Its tasks start together, and {subject} may run {want} at once.",
     PendingCode.USER_CPU: "It needs more cores at once than the {want} that {subject} may have.",
     PendingCode.USER_MEMORY: "It needs more memory at once than the {want} that {subject} may have.",
@@ -218,17 +218,17 @@ _REFUSALS = {
 }
 
 _REFUSAL_HINTS = {
-    PendingCode.NO_WORKERS: "start a worker, or add a scale group to the cluster's configuration",
-    PendingCode.CONSTRAINT: "drop the constraint, or see the workers' attributes with: iris worker list -o wide",
-    PendingCode.GPU_VARIANT: "see what there is with: iris worker list",
-    PendingCode.GPU_SHORT: "ask for {best} or fewer per task, and for more tasks",
-    PendingCode.CPU_SHORT: "ask for {best} or fewer",
-    PendingCode.MEMORY_SHORT: "ask for {best} or less",
-    PendingCode.DISK_SHORT: "ask for {best} or less",
-    PendingCode.GANG_KEY: "see the workers' attributes with: iris worker list -o wide",
-    PendingCode.GANG_SHORT: "ask for {best} at most, or for a gang that shares something wider",
-    PendingCode.USER_CAP: "ask for fewer replicas, or for a higher limit",
-    PendingCode.USER_CPU: "ask for fewer, or for a higher limit",
-    PendingCode.USER_MEMORY: "ask for less, or for a higher limit",
-    PendingCode.USER_GPUS: "ask for fewer, or for a higher limit",
+    PendingCode.NO_WORKERS: "Start a worker, or add a scale group to the cluster's configuration.",
+    PendingCode.CONSTRAINT: "Drop the constraint, or see the workers' attributes with: iris worker list -o wide.",
+    PendingCode.GPU_VARIANT: "See the available GPUs with: iris worker list.",
+    PendingCode.GPU_SHORT: "Request {best} or fewer per task, and more tasks.",
+    PendingCode.CPU_SHORT: "Request {best} or fewer.",
+    PendingCode.MEMORY_SHORT: "Request {best} or less.",
+    PendingCode.DISK_SHORT: "Request {best} or less.",
+    PendingCode.GANG_KEY: "See the workers' attributes with: iris worker list -o wide.",
+    PendingCode.GANG_SHORT: "Request at most {best}, or a gang that shares a wider attribute.",
+    PendingCode.USER_CAP: "Request fewer replicas, or ask for a higher limit.",
+    PendingCode.USER_CPU: "Request fewer, or ask for a higher limit.",
+    PendingCode.USER_MEMORY: "Request less, or ask for a higher limit.",
+    PendingCode.USER_GPUS: "Request fewer, or ask for a higher limit.",
 }

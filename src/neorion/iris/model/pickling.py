@@ -1,7 +1,7 @@
-"""Pickles of functions and values: as cloudpickle makes them, and of what functools wraps around a user's own besides.
+"""Pickles of functions and values, with cloudpickle and support for what functools wraps around a user's own.
 
-Cloudpickle takes a cached function for one of an installed module, and stumbles over the lock of a cached property and the
-cache of a generic function. Tasks have this loaded already.
+Cloudpickle treats a cached function like one of an installed module, and fails on the lock of a cached property and the
+cache of a generic function. Tasks have this module loaded already.
 """
 
 import functools
@@ -22,13 +22,13 @@ def _cached(function: Callable[..., Any], how: dict[str, Any]) -> object:
 
 def _cached_property(function: Callable[[Any], Any], name: str | None) -> object:
     made: Any = functools.cached_property(function)
-    # Classes say it to what stands in them when they are made; in an unpickled one it is put there later.
+    # A class sets this name when it is created; for an unpickled property it is set here.
     made.attrname = name
     return made
 
 
 def _reduce_cached(found: Any) -> object:  # noqa: ANN401 -- its type has no public name
-    # Of an installed module it is the module's own, by its name; a user's own has none in a task.
+    # A function of an installed module is pickled by name; a user's own function has no module in a task.
     module: str = found.__module__
     own = module in _whole.list_registry_pickle_by_value() or module not in sys.modules
     if own or module == "__main__" or "<locals>" in found.__qualname__:
@@ -55,7 +55,7 @@ class _Pickler(_whole.Pickler):
 
 
 class Sink(Protocol):
-    """Where a pickle is written to: a file, or what gathers it."""
+    """Target of a pickle: a file, or a buffer."""
 
     def write(self, data: bytes, /) -> object: ...
 
@@ -90,17 +90,17 @@ def error_of_parts(
 
 
 def error_dumps(error: BaseException) -> bytes:
-    """A pickle from which the error comes back with its own type. Raises where there is none."""
+    """Pickles an error so that it keeps its type. Raises if that is impossible."""
     try:
         data = dumps(error)
         if isinstance(pickle.loads(data), BaseException):  # noqa: S301 -- made one line above
             return data
-        failure: Exception = TypeError("it is unpickled as something else")
+        failure: Exception = TypeError("it is unpickled as another type")
     except Exception as raised:  # noqa: BLE001 -- whatever `__reduce__` raises
         failure = raised
     try:
         data = dumps(_ErrorInParts(error))
-        pickle.loads(data)  # noqa: S301 -- as above
+        pickle.loads(data)  # noqa: S301 -- made one line above
     except Exception:  # noqa: BLE001 -- the first failure says more
         raise failure from None
     return data

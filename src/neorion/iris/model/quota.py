@@ -1,4 +1,4 @@
-"""The most that users may have of the cluster at once."""
+"""Quotas: limits per user of what runs at once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most that one user has at once: tasks, cores in thousandths, bytes of memory, GPUs. 0 is no limit."""
+    """Limits of one user: tasks, cores in thousandths, bytes of memory, GPUs. 0 means no limit."""
 
     tasks: int = 0
     cpu_milli: int = 0
@@ -16,7 +16,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class UserQuotas:
-    """Everybody's cap, and those of users who have another."""
+    """Default quota, and the quotas of users with their own."""
 
     usual: Quota = Quota()
     users: Mapping[str, Quota] = field(default_factory=dict[str, Quota])

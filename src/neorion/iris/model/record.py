@@ -1,4 +1,4 @@
-"""What the controller remembers of each thing. Records are values: a change is a new record."""
+"""Records of the controller. Records are values: a change is a new record."""
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from neorion.keel.base import Instant
 
 
 class Outcome(Struct, frozen=True, omit_defaults=True):
-    """How an attempt, a task or a job ended: `code` is an exit code or a signal, `result` names the pickled value or exception."""
+    """End of an attempt, a task or a job. `code` is an exit code or a signal; `result` names a pickled value or error."""
 
     cause: TaskReason | None = None
     code: int = 0
@@ -29,9 +29,9 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 
 
 class Job(Struct, frozen=True, omit_defaults=True):
-    """One submission. `key` is the client's name for it, so that a repeated submission is the same job.
+    """A submitted job. `key` is chosen by the client, so that a repeated submission is the same job.
 
-    `owner` is the attempt that submitted it, if a task did: the job does not outlive it.
+    `owner` is the attempt that submitted it, if a task did. The job ends with that attempt.
     """
 
     id: JobId
@@ -47,12 +47,12 @@ class Job(Struct, frozen=True, omit_defaults=True):
 
     @property
     def dedup_key(self) -> tuple[str, str]:
-        """Its key, and whose that is: the same word is another key for another user, or in the tasks of another job."""
+        """The key and its scope: the user, or the parent job if a task submitted it."""
         return (self.parent if self.owner else self.spec.name.user, self.key)
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
-    """One replica of a job. `since` is when it came into its state; `attempt` is the one that counts, and no other may publish."""
+    """One replica of a job. `since` is the time of its last change; only `attempt`, the current one, may set its result."""
 
     job: JobId
     index: int
@@ -66,7 +66,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
-    """One try at a task on one worker. `doom` is why it was told to stop; `secret` is what it shows to us while it lives."""
+    """One attempt at a task on one worker. `doom` is the cause of a requested stop; `secret` authenticates its calls."""
 
     id: AttemptId
     job: JobId
@@ -78,9 +78,9 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     started: Instant | None = None
     ended: Instant | None = None
     ports: tuple[int, ...] = ()
-    # Which of the worker's GPUs are its own, by their numbers.
+    # Numbers of its GPUs on the worker.
     gpus: tuple[int, ...] = ()
-    # Where a gang meets: its first task's host and port.
+    # Rendezvous address of a gang: host and port of its first task.
     meet: str = ""
     doom: StopCause = StopCause.NONE
     secret: str = ""
@@ -89,7 +89,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
 
 
 class Worker(Struct, frozen=True, omit_defaults=True):
-    """One life of a worker process."""
+    """A worker, from its registration to its end."""
 
     id: WorkerId
     slice: SliceId
@@ -99,24 +99,24 @@ class Worker(Struct, frozen=True, omit_defaults=True):
     joined: Instant
     state: WorkerState = WorkerState.READY
     draining: bool = False
-    # Its token is worth nothing any more.
+    # Its token is no longer valid.
     revoked: bool = False
 
 
 class Slice(Struct, frozen=True, omit_defaults=True):
-    """Machines asked for together."""
+    """Machines created together."""
 
     id: SliceId
     group: str
     since: Instant
     state: SliceState = SliceState.CREATING
     message: str = ""
-    # Nobody joins with its token any more.
+    # Its token is no longer valid for joining.
     revoked: bool = False
 
 
 class AuditEntry(Struct, frozen=True, omit_defaults=True):
-    """A call that changes something: who made it, about what, and what came of it, "done" or the code of an error."""
+    """A recorded call: caller, method, target and outcome, which is "done" or an error code."""
 
     number: int
     when: Instant

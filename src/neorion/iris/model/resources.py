@@ -1,4 +1,4 @@
-"""What a task asks for and a worker offers, as whole numbers that add up exactly."""
+"""Resources that a task requests and a worker has, as exact whole numbers."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,7 +6,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Cores in thousandths, memory and disk in bytes, GPUs by count and variant ("" asks for any)."""
+    """Cores in thousandths, memory and disk in bytes, GPUs by count and variant ("" means any)."""
 
     cpu_milli: int = 0
     memory: int = 0
@@ -27,7 +27,7 @@ class Resources:
         return self._with(other, 1)
 
     def __sub__(self, other: Self) -> Self:
-        """May go below zero: whoever asks for too much sees by how much."""
+        """The difference may be negative, which shows by how much a request is too large."""
         return self._with(other, -1)
 
     def times(self, count: int) -> Self:

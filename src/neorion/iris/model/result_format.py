@@ -1,4 +1,4 @@
-"""The form of a result: a head that says what it is, a text for people, and a pickle that only its owner loads."""
+"""Format of a result: a header, a readable text, and a pickle that only the owner of the task loads."""
 
 import struct
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ HEAD = struct.Struct(">8sBxxxIQ")
 
 
 class ResultStatus(IntEnum):
-    """What the pickle holds."""
+    """Kind of the pickled content."""
 
     VALUE = 0
     ERROR = 1
 
 
-# What a head may say. Any other number comes from a task that wrote its result by hand.
+# Valid values in a header. Any other number comes from a task that wrote its result itself.
 STATUSES = frozenset(ResultStatus)
 
 

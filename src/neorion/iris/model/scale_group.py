@@ -1,4 +1,4 @@
-"""Scale groups as the cluster's configuration sets them; what becomes of them is in views and records."""
+"""Scale groups as configured in the cluster file. Their state is in views and records."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from neorion.keel.base import Duration
 
 @dataclass(frozen=True, slots=True)
 class ScaleGroup:
-    """Slices of one shape, kept between a least and a most.
+    """Slices of one shape, with a minimum and a maximum number.
 
-    `shape` is one machine of a slice, `machines` how many a slice has; a lower `priority` is asked first. Demand that lasts
-    `scale_up_delay` brings a slice, one idle for `scale_down_delay` is given back, and a new one is left alone for
-    `startup_grace`. Its machines exist within `boot_timeout` and join within another `init_timeout`, or it has failed.
+    `shape` is one machine of a slice, `machines` the number per slice. A lower `priority` is used first. Demand that lasts
+    `scale_up_delay` creates a slice; one idle for `scale_down_delay` is deleted, but not within
+    `startup_grace`. A slice fails if its machines do not exist within `boot_timeout` and join within another `init_timeout`.
     """
 
     name: str

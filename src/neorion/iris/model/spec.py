@@ -1,4 +1,4 @@
-"""What a user asks for. A spec never changes once it is accepted."""
+"""Spec of a job. It never changes after it is accepted."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -12,7 +12,7 @@ from neorion.keel.base import Duration
 
 
 class PriorityBand(IntEnum):
-    """Who may push whom aside: a lower number goes first, and batch never pushes anybody."""
+    """Priority band. A lower number goes first and may preempt higher ones; batch never preempts."""
 
     PRODUCTION = 1
     INTERACTIVE = 2
@@ -26,14 +26,14 @@ class Command(Struct, frozen=True, tag="command"):
 
 
 class FunctionCall(Struct, frozen=True, tag="call"):
-    """A pickled Python function. Only the task itself ever unpickles it."""
+    """A pickled Python function. Only the task itself unpickles it."""
 
     function: Digest
 
 
 @dataclass(frozen=True, slots=True)
 class TaskEnvironment:
-    """What a task finds around it: variables, files, Python packages, and commands run before it."""
+    """Environment of a task: variables, files, Python packages, and commands to run before it."""
 
     variables: tuple[tuple[str, str], ...] = ()
     bundle: Digest = field(default=Digest(""))
@@ -43,7 +43,7 @@ class TaskEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """How often a task may be tried again: after its own failures, and after losing its worker or its place."""
+    """Number of retries of a task: after its own failures, and after the loss of its worker or a preemption."""
 
     failures: int = 0
     losses: int = 100
@@ -51,7 +51,7 @@ class RetryBudget:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """How long a task may wait for a place and how long it may run; no limit where there is none."""
+    """Longest times that a task may wait and run; None means no limit."""
 
     wait: Duration | None = None
     run: Duration | None = None
@@ -59,9 +59,9 @@ class TimeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where tasks may run.
+    """Placement of tasks.
 
-    `gang`: all tasks start together or not at all, on workers that share one value of this attribute ("" asks for no
+    `gang`: all tasks start together or not at all, on workers with one value of this attribute ("" means no
     gang). `spread`: tasks prefer workers with different values of this attribute.
     """
 
@@ -72,13 +72,13 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """One submission, whole."""
+    """Complete spec of a submission."""
 
     name: JobName
     entry: Command | FunctionCall
     resources: Resources
     replicas: int = 1
-    # One blob per task where each task has arguments of its own.
+    # One blob per task if each task has its own arguments.
     inputs: tuple[Digest, ...] = ()
     environment: TaskEnvironment = TaskEnvironment()
     placement: Placement = Placement()

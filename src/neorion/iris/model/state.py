@@ -1,4 +1,4 @@
-"""The states of everything that moves, and the moves allowed."""
+"""States of jobs, tasks, attempts, workers and slices, and their allowed transitions."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from neorion.keel.table import TransitionTable
 
 
 class JobState(StrEnum):
-    """A job's state follows from its tasks."""
+    """State of a job, derived from its tasks."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -20,7 +20,7 @@ class JobState(StrEnum):
 
 
 class TaskState(StrEnum):
-    """A task waits, runs as one attempt at a time, and ends once."""
+    """State of a task, which waits, runs as one attempt at a time, and ends once."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -34,7 +34,7 @@ class TaskState(StrEnum):
 
 
 class AttemptState(StrEnum):
-    """STOPPING holds the worker's resources until the worker says that nothing is left of the attempt."""
+    """State of an attempt. STOPPING keeps the worker's resources until the worker reports its end."""
 
     ASSIGNED = "assigned"
     BUILDING = "building"
@@ -51,10 +51,10 @@ class AttemptState(StrEnum):
 
 
 class ExitKind(StrEnum):
-    """How an attempt ended. Told apart, because they are charged and explained differently.
+    """Kind of an attempt's end. Kinds differ in the retries they use and in their messages.
 
-    NOT_STARTED: the task's own code never ran, for a reason that lies in the order. LOST: it was ended, or forgotten how, by
-    no fault of its own. NO_ROOM: its worker's disk had none for its files, and another's may.
+    NOT_STARTED: the task's own code never ran, because of its spec. LOST: it ended without its own fault, or its end is
+    unknown. NO_ROOM: its worker's disk had no room for its files, and another worker's may have.
     """
 
     EXIT = "exit"
@@ -68,7 +68,7 @@ class ExitKind(StrEnum):
 
 
 class StopCause(StrEnum):
-    """Why an attempt was told to stop. NONE: it was not."""
+    """Cause of a requested stop of an attempt; NONE if there is none."""
 
     NONE = "none"
     PREEMPTED = "preempted"
@@ -78,7 +78,7 @@ class StopCause(StrEnum):
 
 
 class TaskReason(StrEnum):
-    """Why a task is where it is now."""
+    """Reason for the current state of a task."""
 
     DONE = "done"
     EXIT_CODE = "exit_code"
@@ -98,7 +98,7 @@ class TaskReason(StrEnum):
 
 
 class WorkerState(StrEnum):
-    """A silent worker is given no work; a lost one has certainly ended its tasks."""
+    """State of a worker. A silent one gets no work; a lost one has certainly ended its tasks."""
 
     READY = "ready"
     SILENT = "silent"
@@ -106,7 +106,7 @@ class WorkerState(StrEnum):
 
 
 class SliceState(StrEnum):
-    """As the platform's documents name them."""
+    """State of a slice, as in the platform's documents."""
 
     CREATING = "CREATING"
     BOOTSTRAPPING = "BOOTSTRAPPING"
@@ -122,9 +122,9 @@ JOB = TransitionTable(
         (JobState.PENDING, JobState.RUNNING): "a task started",
         (JobState.PENDING, JobState.FAILED): "waited longer than its limit",
         (JobState.PENDING, JobState.CANCELLED): "cancelled",
-        (JobState.RUNNING, JobState.PENDING): "no task runs any more, some wait again",
-        (JobState.RUNNING, JobState.SUCCEEDED): "every task ended well",
-        (JobState.RUNNING, JobState.FAILED): "more tasks failed than it allows",
+        (JobState.RUNNING, JobState.PENDING): "no task runs, some wait again",
+        (JobState.RUNNING, JobState.SUCCEEDED): "every task succeeded",
+        (JobState.RUNNING, JobState.FAILED): "more tasks failed than allowed",
         (JobState.RUNNING, JobState.CANCELLED): "cancelled",
     },
 )
@@ -133,12 +133,12 @@ TASK = TransitionTable(
     "task",
     TaskState.PENDING,
     {
-        (TaskState.PENDING, TaskState.RUNNING): "given to a worker",
+        (TaskState.PENDING, TaskState.RUNNING): "assigned to a worker",
         (TaskState.PENDING, TaskState.FAILED): "waited longer than its limit",
         (TaskState.PENDING, TaskState.CANCELLED): "cancelled",
-        (TaskState.RUNNING, TaskState.PENDING): "tried again",
-        (TaskState.RUNNING, TaskState.SUCCEEDED): "ended well",
-        (TaskState.RUNNING, TaskState.FAILED): "failed with no tries left",
+        (TaskState.RUNNING, TaskState.PENDING): "retried",
+        (TaskState.RUNNING, TaskState.SUCCEEDED): "succeeded",
+        (TaskState.RUNNING, TaskState.FAILED): "failed without retries left",
         (TaskState.RUNNING, TaskState.CANCELLED): "cancelled",
     },
 )
@@ -149,24 +149,24 @@ ATTEMPT = TransitionTable(
     {
         (AttemptState.ASSIGNED, AttemptState.BUILDING): "the worker prepares its environment",
         (AttemptState.ASSIGNED, AttemptState.RUNNING): "the worker started it",
-        (AttemptState.ASSIGNED, AttemptState.STOPPING): "told to stop",
+        (AttemptState.ASSIGNED, AttemptState.STOPPING): "stop requested",
         (AttemptState.ASSIGNED, AttemptState.SUCCEEDED): "ended before its start was reported",
         (AttemptState.ASSIGNED, AttemptState.FAILED): "failed before its start was reported",
         (AttemptState.ASSIGNED, AttemptState.LOST): "its worker is lost",
         (AttemptState.BUILDING, AttemptState.RUNNING): "the worker started it",
-        (AttemptState.BUILDING, AttemptState.STOPPING): "told to stop",
+        (AttemptState.BUILDING, AttemptState.STOPPING): "stop requested",
         (AttemptState.BUILDING, AttemptState.SUCCEEDED): "ended before its start was reported",
         (AttemptState.BUILDING, AttemptState.FAILED): "its environment could not be built",
         (AttemptState.BUILDING, AttemptState.LOST): "its worker is lost",
-        (AttemptState.RUNNING, AttemptState.STOPPING): "told to stop",
-        (AttemptState.RUNNING, AttemptState.SUCCEEDED): "ended well",
+        (AttemptState.RUNNING, AttemptState.STOPPING): "stop requested",
+        (AttemptState.RUNNING, AttemptState.SUCCEEDED): "succeeded",
         (AttemptState.RUNNING, AttemptState.FAILED): "failed",
         (AttemptState.RUNNING, AttemptState.LOST): "its worker is lost",
         (AttemptState.ASSIGNED, AttemptState.STOPPED): "ended by its worker",
         (AttemptState.BUILDING, AttemptState.STOPPED): "ended by its worker",
         (AttemptState.RUNNING, AttemptState.STOPPED): "ended by its worker",
         (AttemptState.STOPPING, AttemptState.STOPPED): "ended by its worker",
-        (AttemptState.STOPPING, AttemptState.SUCCEEDED): "ended well before it was stopped",
+        (AttemptState.STOPPING, AttemptState.SUCCEEDED): "succeeded before it was stopped",
         (AttemptState.STOPPING, AttemptState.FAILED): "failed before it was stopped",
         (AttemptState.STOPPING, AttemptState.LOST): "its worker is lost",
     },
@@ -177,8 +177,8 @@ WORKER = TransitionTable(
     WorkerState.READY,
     {
         (WorkerState.READY, WorkerState.SILENT): "missed its heartbeats",
-        (WorkerState.SILENT, WorkerState.READY): "heard again in time",
-        (WorkerState.SILENT, WorkerState.LOST): "silent for longer than it may run tasks without us",
+        (WorkerState.SILENT, WorkerState.READY): "reported again in time",
+        (WorkerState.SILENT, WorkerState.LOST): "silent for longer than its tasks may run without contact",
         (WorkerState.READY, WorkerState.LOST): "its machine is gone",
     },
 )
@@ -189,10 +189,10 @@ SLICE = TransitionTable(
     {
         (SliceState.CREATING, SliceState.BOOTSTRAPPING): "its machines exist",
         (SliceState.CREATING, SliceState.FAILED): "could not be created",
-        (SliceState.CREATING, SliceState.DELETING): "no longer wanted",
+        (SliceState.CREATING, SliceState.DELETING): "no longer needed",
         (SliceState.BOOTSTRAPPING, SliceState.READY): "all its workers joined",
         (SliceState.BOOTSTRAPPING, SliceState.FAILED): "its workers did not join in time",
-        (SliceState.BOOTSTRAPPING, SliceState.DELETING): "no longer wanted",
+        (SliceState.BOOTSTRAPPING, SliceState.DELETING): "no longer needed",
         (SliceState.READY, SliceState.FAILED): "lost a worker",
         (SliceState.READY, SliceState.DELETING): "idle for long enough",
         (SliceState.FAILED, SliceState.DELETING): "cleaned up",

@@ -1,4 +1,4 @@
-"""Tokens: where that of a controller on this machine lies, and the form of those that tasks show."""
+"""Tokens: the file of a local controller's token, and the format of task tokens."""
 
 from collections.abc import Mapping
 
@@ -6,18 +6,18 @@ _TASK = "task"
 
 
 def token_file(env: Mapping[str, str], port: int) -> str:
-    """The controller writes it, readable by its user alone; a client that is given no token looks here."""
+    """Path of the token of a controller on this machine. Only its user can read it; clients use it by default."""
     home = env.get("XDG_STATE_HOME") or f"{env.get('HOME', '/')}/.local/state"
     return f"{home}/neorion/iris/{port}.token"
 
 
 def task_token(attempt: str, secret: str) -> str:
-    """What an attempt shows: who it is, and the proof."""
+    """Token with which an attempt authenticates: its id and its secret."""
     return f"{_TASK}.{attempt}.{secret}"
 
 
 def parse_task_token(token: str) -> tuple[str, str] | None:
-    """The attempt and the secret, or None if the token is of another kind."""
+    """Attempt and secret of a task token, or None for a token of another kind."""
     kind, _, rest = token.partition(".")
     attempt, _, secret = rest.partition(".")
     return (attempt, secret) if kind == _TASK and attempt and secret else None

@@ -1,13 +1,13 @@
-"""What an attempt takes of its machine."""
+"""Resource usage of an attempt."""
 
 from msgspec import Struct
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Its children are counted in; 0 is not known.
+    """Usage including child processes. 0 means unknown.
 
-    While it runs: `cpu_milli`, thousandths of a core lately, `memory` and `processes`. When it has ended: `cpu_ms`, its
-    processor time in all. Always: `memory_peak`, the most memory it was seen to have.
+    While it runs: `cpu_milli`, thousandths of a core recently, `memory` and `processes`. After its end: `cpu_ms`, its
+    total processor time. Always: `memory_peak`, the highest memory measured.
     """
 
     cpu_ms: int = 0

@@ -1,4 +1,4 @@
-"""What a decision sees: the cluster at one moment, as values."""
+"""Views: the cluster at one moment as values, which are the input of decisions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from neorion.keel.base import Duration, Instant
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """A worker that takes work now, and what is left of it."""
+    """A worker that accepts work, with its free resources."""
 
     id: WorkerId
     slice: SliceId
@@ -26,7 +26,7 @@ class WorkerView:
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job with tasks that wait. `waiting` are their indexes, in the order in which they should start."""
+    """A job with waiting tasks. `waiting` are their indexes in the order of start."""
 
     id: JobId
     user: str
@@ -41,7 +41,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class RunningView:
-    """An attempt that holds a place. One that is `stopping` gives it back soon and cannot lose it twice."""
+    """An attempt that occupies a worker. One that is `stopping` frees it soon and cannot be preempted."""
 
     attempt: AttemptId
     job: JobId
@@ -56,7 +56,7 @@ class RunningView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Everything the scheduler looks at. `caps` limits what a user has at once."""
+    """Input of the scheduler. `caps` are the quotas of users."""
 
     workers: Sequence[WorkerView]
     jobs: Sequence[JobView]
@@ -66,7 +66,7 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class WorkerShape:
-    """Workers that exist or could be created: what one has, how many a slice has, and how many slices there can be."""
+    """Workers that exist or can be created: resources of each, number per slice, and number of slices."""
 
     total: Resources
     attributes: Attributes
@@ -75,7 +75,7 @@ class WorkerShape:
 
 
 class ScaleFailureKind(StrEnum):
-    """Why a scale group got no slice. Told apart, because they pass at different speeds."""
+    """Kind of a failure to create a slice. The kinds differ in their pauses."""
 
     FAILED = "failed"
     QUOTA = "quota"
@@ -85,7 +85,7 @@ class ScaleFailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScaleFailure:
-    """What went wrong in a scale group since it last got a slice: `times` in a row, `at` the last time."""
+    """Failures of a scale group since its last new slice: `times` in a row, the last one `at`."""
 
     kind: ScaleFailureKind
     times: int
@@ -94,10 +94,10 @@ class ScaleFailure:
 
 @dataclass(frozen=True, slots=True)
 class SliceView:
-    """`ready` is when its workers had joined; `idle` since when nothing runs on it, or None while something does.
+    """A slice. `ready` is when its workers had joined; `idle` is since when it runs no task, or None.
 
-    `short` is since when it lacks a worker that it had; None while it is whole. `drained` is since when all of its workers
-    are given nothing new, because somebody wants it so.
+    `short` is since when it lacks a worker that it had; None if it is complete. `drained` is since when all of its workers
+    are drained and get no new tasks.
     """
 
     id: SliceId
@@ -114,10 +114,10 @@ _UP, _DOWN, _GRACE, _BOOT, _JOIN = (Duration.of(minutes=span) for span in (1, 10
 
 @dataclass(frozen=True, slots=True)
 class ScaleDelays:
-    """How patient a scale group is.
+    """Delays of a scale group.
 
-    It grows for demand that lasts `up`, gives back what is idle for `down`, leaves a new slice alone for `grace`, and gives
-    a slice that has not joined within `boot`, or that lacks a worker for longer than `join` while nothing runs on it, up for failed.
+    It grows for demand that lasts `up`, deletes slices that are idle for `down`, but not within `grace` of their start.
+    A slice fails that has not joined within `boot`, or that lacks a worker for `join` while it runs no task.
     """
 
     up: Duration = _UP
@@ -129,7 +129,7 @@ class ScaleDelays:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A scale group: `shape` says what its slices are and how many it may have; a lower `priority` is asked first."""
+    """A scale group. `shape` describes its slices and their maximum number; a lower `priority` is used first."""
 
     name: str
     priority: int

@@ -1,4 +1,4 @@
-"""The model's words as messages, and back. What comes in is checked here, whole, before anything else sees it."""
+"""Conversion between the model and messages. Incoming messages are validated completely here."""
 
 import re
 from functools import lru_cache
@@ -26,13 +26,13 @@ from neorion.iris.model.usage import Usage
 from neorion.keel.base import Duration, Instant, Invalid, did_you_mean
 
 REPLICAS_MAX = 100_000
-# A name, a value and a list must fit a message, a log line and a process's environment.
+# Limits so that names, values and lists fit into a message, a log line and a process's environment.
 TEXT_CHARS_MAX = 128 * 1024
 LIST_MAX = 10_000
-# Everything of a job but the names of its inputs: it is in memory for as long as the job is known, and goes to a worker with each task.
+# A job without its inputs: it is in memory while the job is known, and is sent to a worker with each task.
 SPEC_BYTES_MAX = 1024 * 1024
 _DIGEST_CHARS = 64
-# It becomes part of a variable's name.
+# The name becomes part of a variable's name.
 _PORT = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 
@@ -40,9 +40,7 @@ def resources(message: pb.Resources | None) -> Resources:
     m = message or pb.Resources()
     amounts = (m.cpu_milli, m.memory_bytes, m.disk_bytes, m.gpus)
     if any(amount < 0 for amount in amounts):
-        raise Invalid(
-            "iris.resources", "Resources cannot be less than nothing.", hint="Give amounts of 0 or more."
-        )
+        raise Invalid("iris.resources", "Resources cannot be negative.", hint="Give amounts of 0 or more.")
     return Resources(m.cpu_milli, m.memory_bytes, m.disk_bytes, m.gpus, m.gpu_variant)
 
 
@@ -62,7 +60,7 @@ def usage(message: pb.Usage | None) -> Usage:
 
 
 def usage_message(value: Usage) -> pb.Usage | None:
-    """None where nothing is known."""
+    """Message of the usage, or None if it is unknown."""
     if value == Usage():
         return None
     return pb.Usage(
@@ -87,12 +85,10 @@ def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
         raise Invalid(
             "iris.inputs",
             f"{len(message.inputs)} inputs do not fit {replicas} tasks.",
-            hint="Give one for each task, or none.",
+            hint="Give one input for each task, or none.",
         )
     if message.wait_limit_ms < 0 or message.run_limit_ms < 0 or message.max_failed_tasks < 0:
-        raise Invalid(
-            "iris.limits", "A limit cannot be less than nothing.", hint="Leave it out for no limit."
-        )
+        raise Invalid("iris.limits", "A limit cannot be negative.", hint="Omit the limit to have none.")
     return JobSpec(
         name=name,
         entry=entry(message.entry),
@@ -110,10 +106,10 @@ def spec(message: pb.JobSpec, name: JobName) -> JobSpec:
     )
 
 
-def said(message: pb.JobSpec) -> bytes:
-    """What a user said about a job, to compare two submissions.
+def dedup_content(message: pb.JobSpec) -> bytes:
+    """Content of a submission, to compare two submissions.
 
-    Without what was pickled: one function, pickled by two runs of the same program, is seldom the same bytes.
+    Pickles are left out, because two runs of one program seldom pickle a function to the same bytes.
     """
     plain = pb.JobSpec.from_binary(message.to_binary())
     plain.inputs = []
@@ -139,7 +135,7 @@ def environment(message: pb.Environment | None) -> TaskEnvironment:
         if not name or "=" in name or "\0" in name or "\0" in m.variables[name]:
             raise Invalid(
                 "iris.variable",
-                f"{name[:80]!r} cannot be an environment variable.",
+                f"{name[:80]!r} is not a valid environment variable.",
                 hint="Leave '=' out of names, and NUL characters out of names and values.",
             )
     _texts("variables", list(m.variables.values()))
@@ -160,14 +156,14 @@ def environment_message(value: TaskEnvironment) -> pb.Environment:
     )
 
 
-# The same few come again and again: a job's function with each start, the value None with each end.
+# Few digests occur often: a job's function with each start, the value None with each end.
 @lru_cache(maxsize=4096)
 def digest(text: str) -> Digest:
     if len(text) != _DIGEST_CHARS or not set(text) <= set("0123456789abcdef"):
         raise Invalid(
             "iris.digest",
-            f"{text[:80]!r} is no SHA-256 in hexadecimal.",
-            hint="Name a blob by 64 hexadecimal digits in lower case.",
+            f"{text[:80]!r} is not a valid SHA-256 in hexadecimal.",
+            hint="Use 64 hexadecimal digits in lower case.",
         )
     return Digest(text)
 
@@ -200,7 +196,7 @@ def entry(message: Entry | None) -> Command | FunctionCall:
             return FunctionCall(digest(call.function))
         case _:
             raise Invalid(
-                "iris.entry", "A job needs a command or a function to run.", hint="Give one of both."
+                "iris.entry", "A job needs a command or a function to run.", hint="Give one of them."
             )
 
 
@@ -209,7 +205,7 @@ def _check_size(message: pb.JobSpec) -> None:
     if size - 2 * len(message.inputs) > SPEC_BYTES_MAX:
         raise Invalid(
             "iris.spec_too_large",
-            f"The job's description has {size} bytes; {SPEC_BYTES_MAX} are allowed.",
+            f"The job's spec has {size} bytes; at most {SPEC_BYTES_MAX} are allowed.",
             hint="Put data into the arguments of a function or into files, not into commands and variables.",
         )
 
@@ -219,7 +215,9 @@ def _constraints(message: pb.JobSpec) -> tuple[Constraint, ...]:
     for one in message.constraints:
         if one.op not in known:
             raise Invalid(
-                "iris.constraint", f'"{one.op[:40]}" is no comparison.', hint=did_you_mean(one.op, known)
+                "iris.constraint",
+                f'"{one.op[:40]}" is not a valid comparison.',
+                hint=did_you_mean(one.op, known),
             )
         if (Op(one.op) in (Op.EXISTS, Op.ABSENT)) == bool(one.values):
             raise Invalid(
@@ -233,7 +231,7 @@ def _constraints(message: pb.JobSpec) -> tuple[Constraint, ...]:
 def _band(text: str) -> PriorityBand:
     known = {band.name.lower(): band for band in PriorityBand}
     if text and text not in known:
-        raise Invalid("iris.band", f'"{text[:40]}" is no priority.', hint=did_you_mean(text, known))
+        raise Invalid("iris.band", f'"{text[:40]}" is not a valid priority.', hint=did_you_mean(text, known))
     return known.get(text, PriorityBand.INTERACTIVE)
 
 
@@ -245,14 +243,16 @@ def _budget(message: pb.JobSpec) -> RetryBudget:
     losses = message.retries_after_loss if message.has_field("retries_after_loss") else default.losses
     if failures < 0 or losses < 0:
         raise Invalid(
-            "iris.budget", "A task cannot be tried less than once.", hint="Give a number of retries from 0."
+            "iris.budget", "The number of retries cannot be negative.", hint="Give 0 or more retries."
         )
     return RetryBudget(failures, losses)
 
 
 def _packages(message: pb.Environment) -> tuple[str, ...]:
     if not all(name.strip() for name in message.packages):
-        raise Invalid("iris.packages", "One of the packages has no name.", hint="Leave it out, or name it.")
+        raise Invalid(
+            "iris.packages", "One of the packages has no name.", hint="Name the package, or leave it out."
+        )
     return _texts("packages", message.packages)
 
 
@@ -261,8 +261,8 @@ def _ports(message: pb.JobSpec) -> tuple[str, ...]:
         if not _PORT.fullmatch(name):
             raise Invalid(
                 "iris.ports",
-                f"{name[:80]!r} is no name of a port.",
-                hint="Name it with up to 63 letters, digits, '.', '_' and '-'.",
+                f"{name[:80]!r} is not a valid name of a port.",
+                hint="Use up to 63 letters, digits, '.', '_' and '-'.",
             )
     return _texts("ports", message.ports)
 

@@ -1,4 +1,4 @@
 """Endpoints of the controller for clients, administrators and workers, and the permissions of each caller.
 
-Translates and checks. What follows from a request belongs to `controllers`.
+Endpoints translate and check requests. `controllers` apply them.
 """

@@ -1,4 +1,4 @@
-"""What a caller may do beyond their role: change and read their own, and speak for themselves."""
+"""Authorization beyond roles: callers may change and read their own jobs, and act only as themselves."""
 
 from neorion.iris.controllers.worker_tokens import MANUAL_JOIN, ROLE_JOIN, WORKER
 from neorion.iris.model import JobName, WorkerId
@@ -12,37 +12,35 @@ USER = "user"
 
 
 def is_owner(name: JobName) -> bool:
-    """Jobs below /NAME are NAME's; an administrator acts for everybody."""
+    """True if the caller owns the job, which is below /NAME of user NAME, or is an administrator."""
     who = caller()
     return USER not in who.roles or ADMIN in who.roles or who.name == name.user
 
 
 def check_owner(name: JobName) -> None:
     if not is_owner(name):
-        raise _not_yours(name, f"ask {name.user} or an administrator")
+        raise _not_yours(name, f"Ask {name.user} or an administrator.")
 
 
 def check_own_name(name: JobName) -> None:
-    """Whose it would be, if it were submitted under this name."""
+    """Refuses to submit a job under another user's name."""
     if not is_owner(name):
         who = caller().name
-        raise _not_yours(
-            name, f"use a name below /{who}, which IRIS_USER={who} does for you; or ask {name.user}"
-        )
+        raise _not_yours(name, f"Use a name below /{who}, e.g. with IRIS_USER={who}, or ask {name.user}.")
 
 
 def check_reader(name: JobName) -> None:
-    """What a job writes and returns is its owner's: it may hold secrets, and a value is code for whoever unpickles it."""
+    """Refuses to read another user's logs and results. They may hold secrets, and a pickled value may run code."""
     if not is_owner(name):
         raise _not_yours(
-            name, f"ask {name.user} or an administrator; how it fares is shown by: iris why {name}"
+            name, f"Ask {name.user} or an administrator, or see the job's state with: iris why {name}."
         )
 
 
 def check_admin() -> None:
     who = caller()
     if USER in who.roles and ADMIN not in who.roles:
-        raise Denied("iris.admins_only", f"{who.name} is no administrator.", hint="Ask an administrator.")
+        raise Denied("iris.admins_only", f"{who.name} is not an administrator.", hint="Ask an administrator.")
 
 
 def check_is_worker(worker: str) -> None:
@@ -50,13 +48,13 @@ def check_is_worker(worker: str) -> None:
     if WORKER in who.roles and who.name != worker:
         raise Denied(
             "iris.not_this_worker",
-            f"{who.name} cannot speak for {worker[:80]}.",
+            f"{who.name} cannot act as {worker[:80]}.",
             hint="Use the worker's own token.",
         )
 
 
 def joining_worker_id(cluster: ClusterState, request: pb.JoinRequest) -> WorkerId:
-    """The worker that joins again, or "" for a new one. Whose machine it is follows from the token, not from what it says."""
+    """Id of a worker that joins again, or "" for a new one. The token, not the request, identifies the machine."""
     who = caller()
     if WORKER in who.roles:
         known = cluster.workers[WorkerId(who.name)]
@@ -68,7 +66,7 @@ def joining_worker_id(cluster: ClusterState, request: pb.JoinRequest) -> WorkerI
         elif request.slice in cluster.slices:
             raise Denied(
                 "iris.not_by_hand",
-                f"{request.slice[:80]} was made by the platform.",
+                f"The platform created the slice {request.slice[:80]}.",
                 hint="Choose another name with --slice.",
             )
         return WorkerId("")
@@ -81,4 +79,4 @@ def _check_slice(own: str, request: pb.JoinRequest) -> None:
 
 
 def _not_yours(name: JobName, hint: str) -> Denied:
-    return Denied("iris.not_yours", f"{name} belongs to {name.user}, and you are {caller().name}.", hint=hint)
+    return Denied("iris.not_yours", f"{name} belongs to {name.user}, not to {caller().name}.", hint=hint)

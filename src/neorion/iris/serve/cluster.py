@@ -1,4 +1,4 @@
-"""The service for those who run the cluster."""
+"""Cluster service, for administrators."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_connect import ClusterService
 from neorion.iris.model.record import AuditEntry, Worker
 from neorion.iris.serve.authorization import check_admin
-from neorion.iris.state import deeds_before
+from neorion.iris.state import audit_entries_before
 from neorion.keel.base import Conflict, Instant, NotFound, did_you_mean
 from neorion.keel.rpc import caller
 from neorion.keel.rpc.paging import page_size
 
-# Rows of one page, and of one look at the store.
+# Rows of one page, and of one query of the store.
 PAGE_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEndpoint(ClusterService):
-    """Serves ClusterService."""
+    """Endpoint of ClusterService."""
 
     context: ControllerContext
     audit_log: AuditLog
@@ -45,7 +45,7 @@ class ClusterEndpoint(ClusterService):
             jobs=dict(Counter(job.state.value for job in cluster.jobs.values())),
             tasks=dict(tasks),
             workers=dict(Counter(worker.state.value for worker in cluster.workers.values())),
-            slices=dict(Counter(piece.state.value for piece in cluster.slices.values())),
+            slices=dict(Counter(slice_.state.value for slice_ in cluster.slices.values())),
         )
 
     async def workers(self, request: pb.WorkersRequest, ctx: object) -> pb.WorkersResponse:
@@ -74,14 +74,14 @@ class ClusterEndpoint(ClusterService):
         return pb.SlicesResponse(
             slices=[
                 pb.Slice(
-                    id=piece.id,
-                    group=piece.group,
-                    state=piece.state,
-                    since_ms=wire.ms(piece.since),
-                    message=piece.message,
-                    workers=homes.get(piece.id, []),
+                    id=slice_.id,
+                    group=slice_.group,
+                    state=slice_.state,
+                    since_ms=wire.ms(slice_.since),
+                    message=slice_.message,
+                    workers=homes.get(slice_.id, []),
                 )
-                for piece in self.context.cluster.slices.values()
+                for slice_ in self.context.cluster.slices.values()
             ]
         )
 
@@ -99,15 +99,15 @@ class ClusterEndpoint(ClusterService):
         return pb.DrainResponse()
 
     async def revoke(self, request: pb.RevokeRequest, ctx: object) -> pb.RevokeResponse:
-        """Its tasks are not tried elsewhere before its lease is over: until then they may run where they are."""
+        """Revokes a worker. Its tasks are retried only after its lease, because they may still run until then."""
         async with self.audit_log.entry(caller().name, "Revoke", request.worker) as entry:
             check_admin()
             worker = self._worker(request.worker)
             self.context.cluster.put_worker(replace(worker, revoked=True, draining=True))
-            if (piece := self.context.cluster.slices.get(worker.slice)) is not None:
-                self.context.cluster.put_slice(replace(piece, revoked=True))
+            if (slice_ := self.context.cluster.slices.get(worker.slice)) is not None:
+                self.context.cluster.put_slice(replace(slice_, revoked=True))
             else:
-                # It could come back under another name with the token it was started with.
+                # It could join under another name with its join token.
                 self.worker_tokens.rotate_manual_token()
             entry.done()
             await self.context.journal.wait_durable()
@@ -120,22 +120,24 @@ class ClusterEndpoint(ClusterService):
         number = request.before or self.audit_log.last + 1
         entries: list[pb.AuditEntry] = []
         while number > 1 and len(entries) < limit:
-            page = await deeds_before(self.context.store, number, PAGE_MAX)
+            page = await audit_entries_before(self.context.store, number, PAGE_MAX)
             if not page:
                 break
             number = page[-1].number
-            entries += [_entry(deed) for deed in page if request.who in ("", deed.who)]
+            entries += [_entry(entry) for entry in page if request.who in ("", entry.who)]
         return pb.AuditResponse(entries=entries[:limit])
 
     def _check_stays(self, worker: Worker) -> None:
-        """Whoever goes takes no more work, whatever anybody wishes: it would be lost."""
-        piece = self.context.cluster.slices.get(worker.slice)
-        if worker.revoked or (piece is not None and piece.state in (SliceState.FAILED, SliceState.DELETING)):
-            why = "was revoked" if worker.revoked else "goes with its slice"
+        """Refuses to undrain a worker that is being removed, because its new work would be lost."""
+        slice_ = self.context.cluster.slices.get(worker.slice)
+        if worker.revoked or (
+            slice_ is not None and slice_.state in (SliceState.FAILED, SliceState.DELETING)
+        ):
+            why = "was revoked" if worker.revoked else "is removed with its slice"
             raise Conflict(
                 "iris.worker_goes",
-                f"{worker.id} {why}, and takes no more work.",
-                hint="See what there is with: iris slice list, iris worker list.",
+                f"{worker.id} {why} and accepts no more work.",
+                hint="See the others with: iris slice list, iris worker list.",
             )
 
     def _worker(self, name: str) -> Worker:
@@ -143,18 +145,19 @@ class ClusterEndpoint(ClusterService):
         if worker is None:
             raise NotFound(
                 "iris.no_worker",
-                f"There is no worker {name[:80]}.",
-                hint=did_you_mean(name, self.context.cluster.workers) or "see them with: iris worker list",
+                f"The worker {name[:80]} does not exist.",
+                hint=did_you_mean(name, self.context.cluster.workers)
+                or "List the workers with: iris worker list.",
             )
         return worker
 
 
-def _entry(deed: AuditEntry) -> pb.AuditEntry:
+def _entry(entry: AuditEntry) -> pb.AuditEntry:
     return pb.AuditEntry(
-        number=deed.number,
-        when_ms=wire.ms(deed.when),
-        who=deed.who,
-        what=deed.what,
-        target=deed.target,
-        outcome=deed.outcome,
+        number=entry.number,
+        when_ms=wire.ms(entry.when),
+        who=entry.who,
+        what=entry.what,
+        target=entry.target,
+        outcome=entry.outcome,
     )

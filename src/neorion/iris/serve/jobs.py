@@ -1,4 +1,4 @@
-"""The service for those who have work."""
+"""Job service, for clients and tasks."""
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
@@ -28,18 +28,18 @@ from neorion.keel.base import Duration, Invalid, NotFound, Retry
 from neorion.keel.rpc import caller
 from neorion.keel.rpc.paging import page_size
 
-# Results up to this size in all come along with the answer that a job has ended.
+# Results up to this total size are part of the response that a job has ended.
 RESULTS_BYTES_MAX = 2 * 1024 * 1024
 PAGE_MAX = 500
 PART_BYTES_MAX = 4 * 1024 * 1024
 
-# How soon a caller may ask again while the store takes no changes.
-_STORE_AGAIN = Duration.of(seconds=1)
+# Delay before a retry while the store accepts no changes.
+_STORE_RETRY = Duration.of(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEndpoint(JobService):
-    """Serves JobService."""
+    """Endpoint of JobService."""
 
     context: ControllerContext
     audit_log: AuditLog
@@ -61,7 +61,7 @@ class JobEndpoint(JobService):
     async def _submit(
         self, request: pb.SubmitRequest, message: pb.JobSpec, entry: AuditScope
     ) -> pb.SubmitResponse:
-        content = Digest(hashlib.sha256(wire.said(message)).hexdigest())
+        content = Digest(hashlib.sha256(wire.dedup_content(message)).hexdigest())
         task = current_task()
         if task is not None:
             inherit(message, self._find(task.job).spec)
@@ -72,7 +72,7 @@ class JobEndpoint(JobService):
         owner = task.attempt if task else None
         if request.dry_run:
             self.admission.check(spec, request.key, content, owner)
-            # Its blobs are sent when it is meant.
+            # The blobs are sent with the real submission.
             entry.drop()
             return pb.SubmitResponse(name=spec.name)
         needed = [*spec.inputs, *([] if isinstance(spec.entry, Command) else [spec.entry.function])]
@@ -84,7 +84,7 @@ class JobEndpoint(JobService):
                 raise Invalid(
                     "iris.blob_missing",
                     f"The blob {digest} was not sent.",
-                    hint="Send it first, or with the job.",
+                    hint="Send the blob first, or with the job.",
                 )
         for blob in request.blobs:
             await self.blobs.put(wire.digest(blob.digest), blob.body)
@@ -104,7 +104,7 @@ class JobEndpoint(JobService):
         answer = pb.WaitResponse(
             job=self.messages.job(job), tasks=[self.messages.task(task) for task in tasks]
         )
-        # All that the answer says is in the store before it is sent, and it says nothing newer.
+        # The response is built first, and everything in it is in the store before it is sent.
         await self._check_saved(job)
         room = RESULTS_BYTES_MAX
         for task in tasks:
@@ -124,10 +124,10 @@ class JobEndpoint(JobService):
         limit = page_size(request.limit, PAGE_MAX)
         task = current_task()
         within = f"{task.job}/" if task is not None else ""
-        # Ids sort by birth: the newest first, and a page goes on below the last id of the page before. Those of one
-        # millisecond are in the order of their ids, not of their arrival.
+        # Ids sort by creation time. Pages are in descending order, and each continues below the last id of the one
+        # before. Jobs of one millisecond are in the order of their ids, not of their arrival.
         jobs = self.context.cluster.jobs
-        found = [
+        matching = [
             job
             for job in map(jobs.__getitem__, sorted(jobs, reverse=True))
             if (not request.after or job.id < request.after)
@@ -135,19 +135,19 @@ class JobEndpoint(JobService):
             and job.spec.name.startswith(request.prefix)
             and job.spec.name.startswith(within)
         ][: limit + 1]
-        more = found[limit - 1].id if len(found) > limit else ""
-        answer = pb.ListResponse(jobs=[self.messages.job(job) for job in found[:limit]], next=more)
+        more = matching[limit - 1].id if len(matching) > limit else ""
+        answer = pb.ListResponse(jobs=[self.messages.job(job) for job in matching[:limit]], next=more)
         await self._hide_unsaved_ends(answer.jobs)
         return answer
 
     async def tasks(self, request: pb.TasksRequest, ctx: object) -> pb.TasksResponse:
         job = self._find(request.job)
-        wanted = [
+        matching = [
             task
             for task in self.context.cluster.tasks[job.id][max(0, request.after) :]
             if not request.states or task.state in request.states
         ]
-        page = wanted[: page_size(request.limit, PAGE_MAX)]
+        page = matching[: page_size(request.limit, PAGE_MAX)]
         answer = pb.TasksResponse(tasks=[self.messages.task(task) for task in page])
         await self._check_saved(job)
         return answer
@@ -155,7 +155,7 @@ class JobEndpoint(JobService):
     async def attempts(self, request: pb.AttemptsRequest, ctx: object) -> pb.AttemptsResponse:
         job = self._find(request.job)
         self._task(job, request.task)
-        # Ended ones are in the store alone, and it has all of them once it has caught up.
+        # Ended attempts are only in the store, which has all of them once it is up to date.
         await self._check_saved(job)
         found = await attempts_of(self.context.store, job.id, request.task)
         return pb.AttemptsResponse(attempts=[self.messages.attempt(job, attempt) for attempt in found])
@@ -178,13 +178,13 @@ class JobEndpoint(JobService):
         with self.watches.watch(job.id) as watcher:
             tasks, caught_up = list(range(job.spec.replicas)), False
             while True:
-                # Only so many at once: a message has a limit. The rest of them follows, as they are by then.
+                # A message is limited in size. The other tasks follow, in their state of that moment.
                 page, tasks = tasks[:PAGE_MAX], tasks[PAGE_MAX:]
                 caught_up = caught_up or not tasks
                 change = self._change(job.id, page)
                 change.caught_up = caught_up
                 over = not tasks and change.job is not None and change.job.ended_ms > 0
-                # What is told is in the store before it is told.
+                # Commit before sending: a client must not see a state that a crash could undo.
                 await self.context.journal.wait_durable()
                 yield change
                 if over:
@@ -229,16 +229,16 @@ class JobEndpoint(JobService):
         return pb.PutBlobResponse()
 
     def _find(self, text: str) -> Job:
-        """By id or by name, if whoever asks may know of it."""
+        """Finds a job by id or by name, if the caller may access it."""
         job = get_job(self.context.cluster, text)
         check_in_subtree(job.spec.name)
         return job
 
     async def _hide_unsaved_ends(self, jobs: Sequence[pb.Job]) -> None:
-        """Waits until the store knows what memory knows of jobs.
+        """Waits until the store has all changes of jobs that are in memory.
 
-        While the store takes no changes, jobs can be read, and an end that it does not know is not shown yet: after a crash
-        it would not have happened.
+        While the store accepts no changes, jobs can still be read, but an end that is not stored is hidden: a crash
+        would undo it.
         """
         journal = self.context.journal
         if not await journal.wait_readable():
@@ -249,14 +249,14 @@ class JobEndpoint(JobService):
                 job.state, job.ended_ms, job.ending = JobState.RUNNING, 0, None
 
     async def _check_saved(self, job: Job) -> None:
-        """Waits as above. What is told of single tasks has no earlier form to show, so it is refused with the reason."""
+        """Waits until the job is stored. Single tasks have no earlier state to show, so the call is refused with the reason."""
         journal = self.context.journal
         if (trouble := await journal.wait_readable()) and job.id in journal.unsaved_jobs():
             raise Retry(
                 "iris.store_full",
-                f"The state of {job.spec.name} is not in the store, which takes no changes: {trouble}",
+                f"The state of {job.spec.name} is not stored, because the store accepts no changes: {trouble}",
                 hint="Free space on the controller's disk.",
-                after=_STORE_AGAIN,
+                after=_STORE_RETRY,
             )
 
     def _has_no_attempt(self, job: Job, index: int) -> bool:
@@ -280,11 +280,11 @@ class JobEndpoint(JobService):
         past = await attempts_of(self.context.store, job.id, request.task)
         chosen = [one for one in past if request.attempt in (0, one.number)]
         if not chosen:
-            tried = "has no such try" if past or live else "has not been tried"
+            problem = "has no such attempt" if past or live else "has no attempt yet"
             see = f"task attempts {job.spec.name} {request.task}" if past or live else f"why {job.spec.name}"
             raise NotFound(
                 "iris.no_attempt",
-                f"Task {request.task} of {job.spec.name} {tried}.",
+                f"Task {request.task} of {job.spec.name} {problem}.",
                 hint=f"Run: iris {see}.",
             )
         return chosen[-1]

@@ -1,4 +1,4 @@
-"""Converts records to messages. Fields with data of users are set for the owner alone."""
+"""Converts records to messages. Fields with user data are set only for the owner."""
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from neorion.iris.serve.authorization import is_owner
 
 
 class JobMessages:
-    """Builds the messages that describe jobs, tasks and attempts to the caller."""
+    """Builder of messages about jobs, tasks and attempts for the caller."""
 
     def __init__(self, context: ControllerContext, reports: WorkerReports) -> None:
         self._cluster = context.cluster
@@ -42,7 +42,7 @@ class JobMessages:
         stuck = self._reasons.waiting_for_disk(task.job) if attempt is not None else None
         ending = task.ending
         if stuck is not None and stuck is attempt:
-            ending = Outcome(message=f"it waits for room on the disk of {stuck.worker}")
+            ending = Outcome(message=f"it waits for disk space on {stuck.worker}")
         return pb.Task(
             job=task.job,
             index=task.index,

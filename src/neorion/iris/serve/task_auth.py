@@ -1,4 +1,4 @@
-"""Tasks as callers: each is known by its attempt, and reaches its own job and what is below it."""
+"""Authentication of tasks: each is identified by its attempt, and may access its own job and the jobs below it."""
 
 import hmac
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ TASK = "task"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCaller(Principal):
-    """A live attempt that calls. Its name is its user's."""
+    """Principal of a live attempt. Its name is that of its user."""
 
     attempt: AttemptId
     job: JobName
 
 
 class TaskTokenAuthenticator:
-    """Authenticates live attempts by their tokens."""
+    """Authenticator of live attempts by their tokens."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
@@ -38,31 +38,31 @@ class TaskTokenAuthenticator:
 
 
 def current_task() -> TaskCaller | None:
-    """The task that called the handler that asks, if it was one."""
+    """Task that makes the current call, or None for other callers."""
     who = caller()
     return who if isinstance(who, TaskCaller) else None
 
 
 def check_in_subtree(name: JobName) -> None:
-    """A task that calls reaches its own job and the jobs below it."""
+    """Refuses a task access to jobs other than its own and those below it."""
     who = current_task()
     if who is not None and name != who.job and not name.startswith(f"{who.job}/"):
         raise Denied(
             "iris.not_kin",
-            f"A task of {who.job} does not reach {name}.",
-            hint=f"Begin names inside a task with {who.job}/, or use no / at all.",
+            f"A task of {who.job} may not access {name}.",
+            hint=f"Begin names in a task with {who.job}/, or omit the leading /.",
         )
 
 
 def check_is_child(name: JobName) -> None:
-    """A task that submits, submits below its own job."""
+    """Refuses a submission by a task that is not below its own job."""
     check_in_subtree(name)
     who = current_task()
     if who is not None and name == who.job:
         raise Denied(
             "iris.own_name",
-            f"{name} is the job that this task belongs to.",
-            hint="Give the new job a name of its own.",
+            f"{name} is the job of this task.",
+            hint="Give the new job another name.",
         )
 
 

@@ -1,4 +1,4 @@
-"""The service for workers."""
+"""Worker service: registration, orders, reports and logs."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# A worker sends one; each costs a write to a file.
+# A worker sends one chunk; each is a write to a file.
 CHUNKS_MAX = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEndpoint(WorkerService):
-    """Serves WorkerService."""
+    """Endpoint of WorkerService."""
 
     context: ControllerContext
     audit_log: AuditLog
@@ -39,7 +39,7 @@ class WorkerEndpoint(WorkerService):
             known = joining_worker_id(self.context.cluster, request)
             worker = self.reports.join(request, known)
             if worker.id == known:
-                # It was connected before: nothing has changed.
+                # The worker was registered before, so nothing has changed.
                 entry.drop()
             entry.done()
         begun = [
@@ -74,15 +74,15 @@ class WorkerEndpoint(WorkerService):
         unproven = [seen.attempt for seen in request.seen if not self._proven(request.worker, seen)]
         if unproven:
             request.seen = [seen for seen in request.seen if seen.attempt not in unproven]
-        # Logs first: when a job has ended, what it wrote is all there.
+        # Logs first, so that the log of an ended job is complete.
         for seen in request.seen:
             if seen.log is not None:
-                # The last of it: it is too late to send what this side may have lost.
+                # This is the end of the log: text that the controller has lost is not sent again.
                 seen.log.gap = True
                 self._keep(request.worker, seen.log)
         unknown = await self.reports.take(request)
         if request.seen:
-            # Without news it is a heartbeat, and a slow disk must not cost anybody's lease.
+            # A report without attempts is a heartbeat, and a slow disk must not end the worker's lease.
             await self.context.journal.wait_durable()
         return pb.ReportResponse(forget=[*unknown, *unproven])
 
@@ -91,24 +91,24 @@ class WorkerEndpoint(WorkerService):
         if len(request.chunks) > CHUNKS_MAX:
             raise Invalid(
                 "iris.log_chunks",
-                f"The message has {len(request.chunks)} pieces of logs; at most {CHUNKS_MAX} are allowed.",
-                hint="Send fewer and larger pieces.",
+                f"The message has {len(request.chunks)} chunks of logs; at most {CHUNKS_MAX} are allowed.",
+                hint="Send fewer and larger chunks.",
             )
         kept = {chunk.attempt: self._keep(request.worker, chunk) for chunk in request.chunks}
         return pb.PushLogsResponse(kept=kept)
 
-    def _proven(self, worker: str, said: pb.Seen | pb.LogChunk) -> bool:
-        """Checks the key of the attempt. A task that finds its worker's token does not have it."""
-        proven = self.worker_tokens.check_report(AttemptId(said.attempt), said.report_key)
+    def _proven(self, worker: str, report: pb.Seen | pb.LogChunk) -> bool:
+        """Checks the key of the attempt. A task that finds its worker's token does not have this key."""
+        proven = self.worker_tokens.check_report(AttemptId(report.attempt), report.report_key)
         if not proven:
             log.warning(
-                "refused a report without the attempt's key", worker=worker, attempt=said.attempt[:80]
+                "refused a report without the attempt's key", worker=worker, attempt=report.attempt[:80]
             )
         return proven
 
     def _keep(self, worker: str, chunk: pb.LogChunk) -> int:
         attempt = self.context.cluster.attempts.get(AttemptId(chunk.attempt))
         if attempt is None or attempt.worker != worker or not self._proven(worker, chunk):
-            # Nobody will read it: the worker may forget it.
+            # The text has no reader, so it is confirmed and dropped.
             return chunk.offset + len(chunk.text)
         return self.log_store.append(attempt.job, attempt.id, chunk.offset, chunk.text, gap=chunk.gap)

@@ -1,4 +1,4 @@
-"""Everything the controller knows, in memory, with the indexes that its rules and answers need."""
+"""State of the cluster in memory, with the indexes for decisions and responses."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,14 +27,14 @@ from neorion.iris.state.journal import Journal
 from neorion.keel.base import Callbacks
 
 _NOTHING = Resources()
-# An attribute by which a job can be told from which workers to stay away; people's own have no spaces.
+# Attribute with which a job avoids workers. Users' attributes have no spaces.
 _ITSELF = "the worker itself"
 
 
 class ClusterState:
-    """Records by id, and what follows from them. `put` is the only way in: it keeps every index and notes the change.
+    """Records by id, with indexes. `put_*` is the only way to change them: it updates every index and writes the journal.
 
-    Attempts live here only while they run; ended ones are rows of the store.
+    Only live attempts are in memory; ended ones are rows of the store.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -53,15 +53,15 @@ class ClusterState:
         self.child_jobs: dict[AttemptId, dict[JobId, None]] = {}
         self.counts: dict[JobId, dict[TaskState, int]] = {}
         self.attempts_on_worker: dict[WorkerId, dict[AttemptId, RunningView]] = {}
-        # Called at every change of a job; with an index where one of its tasks changed.
+        # Called at every change of a job, with an index if one of its tasks changed.
         self.on_change: Callbacks[[JobId, int | None]] = Callbacks()
         self._waiting: dict[JobId, dict[int, None]] = {}
-        # Workers that had no room for a job's files, as its ended attempts say.
-        self._shunned: dict[JobId, dict[WorkerId, None]] = {}
+        # Workers that had no room for a job's files, from its ended attempts.
+        self._avoided: dict[JobId, dict[WorkerId, None]] = {}
         self._used: dict[WorkerId, Resources] = {}
         self._live: dict[str, int] = {}
 
-    # Ways in.
+    # Changes.
 
     def put_job(self, job: Job) -> None:
         self._journal.note("job", job.id, job)
@@ -82,11 +82,11 @@ class ClusterState:
         self._journal.note("worker", worker.id, worker)
         self.index_worker(worker)
 
-    def put_slice(self, piece: Slice) -> None:
-        self._journal.note("slice", piece.id, piece)
-        self.slices[piece.id] = piece
+    def put_slice(self, slice_: Slice) -> None:
+        self._journal.note("slice", slice_.id, slice_)
+        self.slices[slice_.id] = slice_
 
-    # Ways out.
+    # Deletions.
 
     def drop_job(self, job: JobId) -> None:
         record = self.jobs.pop(job)
@@ -107,11 +107,11 @@ class ClusterState:
         del self.workers[worker], self.attempts_on_worker[worker], self._used[worker]
         self._journal.note("worker", worker, None)
 
-    def drop_slice(self, piece: SliceId) -> None:
-        del self.slices[piece]
-        self._journal.note("slice", piece, None)
+    def drop_slice(self, slice_: SliceId) -> None:
+        del self.slices[slice_]
+        self._journal.note("slice", slice_, None)
 
-    # Indexes: also how the book is filled from the store, where there is nothing to note.
+    # Indexes, which `load` also fills from the store without a journal entry.
 
     def index_job(self, job: Job) -> None:
         self.jobs[job.id] = job
@@ -123,22 +123,22 @@ class ClusterState:
         else:
             self.jobs_with_wait_limit.pop(job.id, None)
         if job.state.ended:
-            self._shunned.pop(job.id, None)
+            self._avoided.pop(job.id, None)
         if job.parent:
             self.children.setdefault(job.parent, {})[job.id] = None
         if job.owner:
-            self._index_brood(job)
+            self._index_child(job)
         if job.id not in self.tasks:
             self.tasks[job.id] = []
             self.counts[job.id] = dict.fromkeys(TaskState, 0)
 
-    def _index_brood(self, job: Job) -> None:
-        brood = self.child_jobs.setdefault(job.owner, {})
+    def _index_child(self, job: Job) -> None:
+        children = self.child_jobs.setdefault(job.owner, {})
         if job.state.ended:
-            brood.pop(job.id, None)
+            children.pop(job.id, None)
         else:
-            brood[job.id] = None
-        if not brood:
+            children[job.id] = None
+        if not children:
             del self.child_jobs[job.owner]
 
     def index_task(self, task: Task) -> None:
@@ -179,10 +179,10 @@ class ClusterState:
         self._used.setdefault(worker.id, _NOTHING)
 
     def avoid_worker(self, job: JobId, worker: WorkerId) -> bool:
-        """Other workers come first for this job from now on; False if there is none that it has not shunned."""
-        shunned = self._shunned.setdefault(job, {})
-        shunned[worker] = None
-        return any(other.id not in shunned for other in self._open())
+        """Prefers other workers for this job from now on. False if it has no worker left that it does not avoid."""
+        avoided = self._avoided.setdefault(job, {})
+        avoided[worker] = None
+        return any(other.id not in avoided for other in self._open())
 
     # Views.
 
@@ -191,7 +191,7 @@ class ClusterState:
             WorkerView(
                 w.id,
                 w.slice,
-                {**w.attributes, _ITSELF: w.id} if self._shunned else w.attributes,
+                {**w.attributes, _ITSELF: w.id} if self._avoided else w.attributes,
                 w.total,
                 w.total - self._used[w.id],
             )
@@ -206,11 +206,11 @@ class ClusterState:
         return ClusterView(workers, jobs, running, caps)
 
     def _open(self) -> Iterator[Worker]:
-        """Workers that are given work."""
+        """Workers that accept work."""
         return (w for w in self.workers.values() if w.state is WorkerState.READY and not w.draining)
 
     def free(self, worker: WorkerId) -> Resources:
-        """Never less than nothing: one that came back smaller still runs what it had room for before."""
+        """Free resources, never negative: a worker that returned smaller may run more than it has room for."""
         left = self.workers[worker].total - self._used[worker]
         return Resources(
             max(0, left.cpu_milli),
@@ -221,11 +221,11 @@ class ClusterState:
         )
 
     def waiting(self) -> Iterator[JobId]:
-        """Jobs with tasks that wait for a place."""
+        """Jobs with pending tasks."""
         return iter(self._waiting)
 
     def queue(self) -> dict[PriorityBand, int]:
-        """How many tasks wait, by band."""
+        """Number of pending tasks per band."""
         found: dict[PriorityBand, int] = {}
         for job, waiting in self._waiting.items():
             band = self.jobs[job].spec.band
@@ -242,12 +242,12 @@ class ClusterState:
         return (task for task in self.tasks[job] if not task.state.ended)
 
     def _enqueue(self, task: Task) -> None:
-        """A task is tried again only when nothing is left of the try before: it runs once at a time."""
+        """Queues a task once its previous attempt has ended, so that it never runs twice at once."""
         if task.attempt not in self.attempts:
             self._waiting.setdefault(task.job, {})[task.index] = None
 
     def _complete(self, job: JobId, waiting: dict[int, None]) -> bool:
-        """A gang waits until all of its members can start."""
+        """True unless a task of a gang is not ready to start."""
         return not self.jobs[job].spec.placement.gang or len(waiting) == self.counts[job][TaskState.PENDING]
 
     def _job_view(self, job: Job, waiting: list[int]) -> JobView:
@@ -256,9 +256,9 @@ class ClusterState:
         if spec.placement.spread:
             running = (self.attempts.get(task.attempt) for task in self.tasks[job.id])
             beside = [attempt.worker for attempt in running if attempt is not None]
-        placement, shunned = spec.placement, self._shunned.get(job.id, ())
-        if shunned:
-            others = (Constraint(_ITSELF, Op.NE, (worker,), required=False) for worker in shunned)
+        placement, avoided = spec.placement, self._avoided.get(job.id, ())
+        if avoided:
+            others = (Constraint(_ITSELF, Op.NE, (worker,), required=False) for worker in avoided)
             placement = replace(placement, constraints=(*placement.constraints, *others))
         return JobView(
             job.id, spec.name.user, spec.band, spec.resources, placement, job.submitted, waiting, beside

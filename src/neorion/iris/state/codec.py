@@ -1,4 +1,4 @@
-"""Records as bytes and back."""
+"""Encodes records as bytes, and decodes them."""
 
 from functools import cache, lru_cache
 from typing import Any, TypeVar
@@ -12,16 +12,16 @@ R = TypeVar("R", Job, Task, Attempt, Worker, Slice, AuditEntry)
 
 
 def _plain(value: object) -> str:
-    """Typed ids are texts."""
+    """Encodes typed ids as strings."""
     if isinstance(value, str):
         return str(value)
     raise TypeError(f"{type(value).__name__} has no stored form")
 
 
-# Rows come in the order of their keys: the tasks of a job share its id, and often their results' name.
+# Rows are in the order of their keys, so successive tasks share a job id and often the name of their result.
 @lru_cache(maxsize=1024)
 def _typed(kind: type[Any], value: object) -> object:
-    # Past `__new__`: what is stored was checked when it came in.
+    # Without `__new__`, because stored values were checked before.
     return str.__new__(kind, value)
 
 

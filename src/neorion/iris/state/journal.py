@@ -1,4 +1,4 @@
-"""From memory to the store: changes are noted at once and made durable together."""
+"""Journal from memory to the store: changes are noted at once and committed in groups."""
 
 from dataclasses import dataclass, field
 
@@ -38,17 +38,17 @@ class _Batch:
 
 
 class Journal(WriteBehind[_Batch]):
-    """What memory knows of jobs and machines and the store does not yet."""
+    """Changes of records in memory that are not in the store yet."""
 
     def __init__(self, store: Store, clock: Clock, rng: Rng) -> None:
         super().__init__(store, clock, rng, _Batch)
         # Called with the duration of each commit, in seconds.
         self.on_commit: Callbacks[[float]] = Callbacks()
-        # The batch on its way to the store.
+        # The batch that is being committed.
         self._writing = _Batch()
 
     def unsaved_jobs(self) -> set[str]:
-        """Jobs of which memory knows more than the store."""
+        """Jobs with changes that are not in the store yet."""
         batches = (self._batch, self._writing)
         return {
             key.partition("/")[0]
@@ -58,12 +58,12 @@ class Journal(WriteBehind[_Batch]):
         }
 
     def note(self, table: str, key: str, record: Record | bytes | None) -> None:
-        """`None` deletes."""
+        """Notes the new value of a row. `None` deletes it."""
         self._batch.rows[table, key] = record
         self._changed()
 
     def erase(self, job: JobId) -> None:
-        """All tasks and attempts of a job."""
+        """Deletes all tasks and attempts of a job."""
         self._batch.erased.append(job)
         self._changed()
 

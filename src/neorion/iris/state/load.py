@@ -1,4 +1,4 @@
-"""Fills the book from the store, once, at the controller's start."""
+"""Loads the state from the store at the controller's start."""
 
 from collections.abc import AsyncIterator
 
@@ -8,7 +8,7 @@ from neorion.iris.state.cluster_state import ClusterState
 from neorion.iris.state.codec import R, decode
 from neorion.keel.store import Store
 
-# Rows read at once: what is read stays in memory twice until it is indexed.
+# Rows per query. They are in memory twice until they are indexed.
 PAGE_ROWS = 5_000
 
 
@@ -17,9 +17,9 @@ async def load(store: Store, cluster: ClusterState) -> None:
         cluster.index_job(job)
     async for worker in _all(store, "worker", Worker):
         cluster.index_worker(worker)
-    async for piece in _all(store, "slice", Slice):
-        cluster.slices[piece.id] = piece
-    # Rows come in the order of their keys, so a job's tasks come in the order of their indexes.
+    async for slice_ in _all(store, "slice", Slice):
+        cluster.slices[slice_.id] = slice_
+    # Rows are in the order of their keys, so the tasks of a job are in the order of their indexes.
     async for task in _all(store, "task", Task):
         cluster.index_task(task)
     async for attempt in _all(store, "attempt", Attempt):
@@ -30,7 +30,7 @@ async def load(store: Store, cluster: ClusterState) -> None:
 
 
 async def attempts_of(store: Store, job: str, index: int) -> list[Attempt]:
-    """Every attempt at a task, the oldest first; the ended ones are in the store alone."""
+    """Attempts of a task, the oldest first. Ended ones are only in the store."""
     key = f"{job}/{index:08d}"
     rows = await store.read(
         lambda tx: tx.execute(
@@ -41,7 +41,7 @@ async def attempts_of(store: Store, job: str, index: int) -> list[Attempt]:
 
 
 async def attempts_of_job(store: Store, job: str) -> list[Attempt]:
-    """Every attempt at every task of a job."""
+    """Attempts of all tasks of a job."""
     rows = await store.read(
         lambda tx: tx.execute("SELECT body FROM attempt WHERE id >= ? AND id < ?", (f"{job}/", f"{job}0"))
     )

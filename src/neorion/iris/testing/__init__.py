@@ -1,6 +1,6 @@
-"""For the tests of iris and of whoever builds on it: builders and strategies for views, doubles of ports.
+"""Test support for iris and its users: builders and strategies for views, doubles of ports.
 
-A double passes the contract suite of its port. No room of iris imports this.
+A double passes the contract suite of its port. No other package of iris imports this.
 """
 
 from neorion.iris.testing.builders import NOW, ago, job, placement, resources, running, worker

@@ -1,4 +1,4 @@
-"""Views in one line each: everything has a default but what a test is about."""
+"""Builders of views with defaults for everything that a test is not about."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ from neorion.iris.model import (
 )
 from neorion.keel.base import Duration, Instant, Quantity
 
-# The time of every built view: any moment would do.
+# Time of every built view; the value does not matter.
 NOW = Instant(1_800_000_000_000_000_000)
 ANYWHERE = Placement()
 
@@ -42,7 +42,7 @@ def worker(
     part_of: str = "",
     attributes: Mapping[str, str] | None = None,
 ) -> WorkerView:
-    """A worker of the slice `part_of`, or of one of its own."""
+    """A worker of the slice `part_of`, or of a separate slice."""
     free = total if used is None else total - used
     return WorkerView(WorkerId(name), SliceId(part_of or f"slice-of-{name}"), attributes or {}, total, free)
 
@@ -75,6 +75,6 @@ def running(
     band: PriorityBand = PriorityBand.BATCH,
     since: str = "1h",
 ) -> RunningView:
-    """An attempt of bob's gang `of`, or of a job of its own."""
+    """An attempt of bob's gang `of`, or of a separate job."""
     mine = JobId(of or f"job-of-{name}")
     return RunningView(AttemptId(name), mine, on.id, "bob", band, holds, bool(of), ago(since))

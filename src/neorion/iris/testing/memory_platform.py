@@ -1,4 +1,4 @@
-"""A platform in memory: slices that boot, fail and go by the clock it is given."""
+"""Platform in memory: slices boot, fail and end by the given clock."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ _AT_ONCE = Duration(0)
 
 @dataclass(slots=True)
 class _Slice:
-    """A slice. Times are of the monotonic clock; None never comes."""
+    """A slice. Times are of the monotonic clock; None means never."""
 
     order: SliceRequest
     boots: float | None
@@ -28,7 +28,7 @@ class _Slice:
 
     @property
     def due(self) -> float | None:
-        """When it next changes by itself."""
+        """Time of the next change by itself."""
         if self.goes is not None:
             return self.goes
         return self.boots if self.boots is not None else self.lost
@@ -44,10 +44,10 @@ class _Slice:
 
 
 class MemoryPlatform:
-    """The cloud itself: it outlives the controllers that use it. It has no tasks; what is due happens when somebody looks.
+    """Simulated cloud that outlives its controllers. It has no background task: due changes happen at the next call.
 
-    `behave` scripts a group's faults while it runs, `lose` takes a machine away, and `order` shows whoever plays the
-    machines what their workers were told. Slices take `end_delay` to go.
+    `behave` changes a group's faults, `lose` removes a machine, and `order` returns the request of a slice for
+    simulated machines. Slices take `end_delay` to end.
     """
 
     def __init__(
@@ -62,44 +62,44 @@ class MemoryPlatform:
         self._gate = FaultInjector(behaviours or {})
         self._controller = controller
         self._end_delay = end_delay
-        self._news = SliceBroadcaster()
-        self._pieces: dict[SliceId, _Slice] = {}
+        self._broadcaster = SliceBroadcaster()
+        self._slices: dict[SliceId, _Slice] = {}
 
     async def create_slice(self, order: SliceRequest) -> None:
-        self._settle()
-        if order.id in self._pieces:
+        self._apply_due_changes()
+        if order.id in self._slices:
             return
         if not is_name(order.id) or order.machines < 1:
-            raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is no slice.")
+            raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is not a valid slice.")
         behaviour = self._gate.of(order.group)
         boots, lost = None, None
         if self._gate.admit(order.group, len(await self.list_slices(order.group))):
             boots = self._clock.monotonic() + behaviour.boot_delay.seconds
             lost = boots + behaviour.lost_after.seconds if behaviour.lost_after is not None else None
-        piece = self._pieces[order.id] = _Slice(order, boots, lost)
-        self._news.tell(piece.seen())
+        slice_ = self._slices[order.id] = _Slice(order, boots, lost)
+        self._broadcaster.tell(slice_.seen())
 
     async def list_slices(self, group: str) -> Sequence[SliceStatus]:
         return [seen for seen in await self.list_all_slices() if seen.group == group]
 
     async def list_all_slices(self) -> Sequence[SliceStatus]:
-        self._settle()
-        return [piece.seen() for piece in self._pieces.values()]
+        self._apply_due_changes()
+        return [slice_.seen() for slice_ in self._slices.values()]
 
     async def describe(self, piece: SliceId) -> SliceStatus:
-        self._settle()
+        self._apply_due_changes()
         return self._find(piece).seen()
 
     async def terminate(self, piece: SliceId) -> None:
-        self._settle()
-        known = self._pieces.get(piece)
+        self._apply_due_changes()
+        known = self._slices.get(piece)
         if known is not None and known.goes is None:
             known.goes = self._clock.monotonic() + self._end_delay.seconds
-            self._news.tell(known.seen())
+            self._broadcaster.tell(known.seen())
 
     def changes(self) -> AsyncIterator[SliceStatus]:
-        # Listens from now on, not from when the first change is asked for.
-        return self._follow(self._news.listen())
+        # Subscribes now, not when the first change is requested.
+        return self._follow(self._broadcaster.listen())
 
     def discover_controller(self) -> str:
         return self._controller
@@ -109,11 +109,11 @@ class MemoryPlatform:
         yield address
 
     async def shutdown(self) -> None:
-        for piece in list(self._pieces):
-            await self.terminate(piece)
-        while self._pieces:
+        for slice_ in list(self._slices):
+            await self.terminate(slice_)
+        while self._slices:
             await self._clock.sleep(self._until_due() or _AT_ONCE)
-            self._settle()
+            self._apply_due_changes()
 
     def order(self, piece: SliceId) -> SliceRequest:
         return self._find(piece).order
@@ -122,20 +122,22 @@ class MemoryPlatform:
         self._gate.behave(group, behaviour)
 
     async def lose(self, piece: SliceId) -> None:
-        """Takes one machine of a slice away."""
-        self._settle()
+        """Removes one machine of a slice."""
+        self._apply_due_changes()
         self._lose(self._find(piece))
 
     def _find(self, piece: SliceId) -> _Slice:
-        if (known := self._pieces.get(piece)) is None:
+        if (known := self._slices.get(piece)) is None:
             raise NotFound(
-                "iris.no_slice", f"There is no slice {piece}.", hint="See which there are: iris slice list."
+                "iris.no_slice",
+                f"The slice {piece} does not exist.",
+                hint="List the slices with: iris slice list.",
             )
         return known
 
     async def _follow(self, listener: SliceWatch) -> AsyncIterator[SliceStatus]:
         while True:
-            self._settle()
+            self._apply_due_changes()
             if (seen := listener.next()) is not None:
                 yield seen
             elif (span := self._until_due()) is not None:
@@ -144,42 +146,42 @@ class MemoryPlatform:
                 await listener.woken()
 
     def _until_due(self) -> Duration | None:
-        moments = [piece.due for piece in self._pieces.values()]
+        moments = [slice_.due for slice_ in self._slices.values()]
         soonest = min((moment for moment in moments if moment is not None), default=None)
         if soonest is None:
             return None
-        # Rounded up: a wait that ends a moment early would find nothing due.
+        # Rounded up, because a wait that ends too early would find nothing due.
         return Duration(ceil(max(0.0, soonest - self._clock.monotonic()) * 1e9))
 
-    def _settle(self) -> None:
-        """Lets everything happen that is due."""
+    def _apply_due_changes(self) -> None:
+        """Applies all changes that are due."""
         now = self._clock.monotonic()
-        for piece in self._due(now):
-            if piece.goes is not None:
-                piece.hosts = ()
-                del self._pieces[piece.order.id]
-            elif piece.boots is not None:
-                piece.boots = None
-                piece.hosts = tuple(f"{piece.order.id}-{n}" for n in range(piece.order.machines))
+        for slice_ in self._due(now):
+            if slice_.goes is not None:
+                slice_.hosts = ()
+                del self._slices[slice_.order.id]
+            elif slice_.boots is not None:
+                slice_.boots = None
+                slice_.hosts = tuple(f"{slice_.order.id}-{n}" for n in range(slice_.order.machines))
             else:
-                piece.lost = None
-                if not piece.failure:
-                    self._lose(piece)
+                slice_.lost = None
+                if not slice_.failure:
+                    self._lose(slice_)
                 continue
-            self._news.tell(piece.seen())
+            self._broadcaster.tell(slice_.seen())
 
     def _due(self, now: float) -> Iterable[_Slice]:
-        """The next one due, again and again: what just happened may make something else due."""
+        """Yields the next due slice repeatedly, because a change may make another one due."""
         while True:
-            due = [(moment, piece) for piece in self._pieces.values() if (moment := piece.due) is not None]
-            moment, piece = min(due, key=lambda pair: pair[0], default=(None, None))
-            if moment is None or piece is None or moment > now:
+            due = [(moment, slice_) for slice_ in self._slices.values() if (moment := slice_.due) is not None]
+            moment, slice_ = min(due, key=lambda pair: pair[0], default=(None, None))
+            if moment is None or slice_ is None or moment > now:
                 return
-            yield piece
+            yield slice_
 
-    def _lose(self, piece: _Slice) -> None:
-        if piece.hosts:
-            lost, *rest = piece.hosts
-            piece.hosts = tuple(rest)
-            piece.failure = piece.failure or f"{lost} was lost."
-            self._news.tell(piece.seen())
+    def _lose(self, slice_: _Slice) -> None:
+        if slice_.hosts:
+            lost, *rest = slice_.hosts
+            slice_.hosts = tuple(rest)
+            slice_.failure = slice_.failure or f"{lost} was lost."
+            self._broadcaster.tell(slice_.seen())

@@ -1,4 +1,4 @@
-"""The runtime port in memory: attempts that run for as long as a script says, on any clock."""
+"""Runtime in memory: attempts run for as long as a script sets, on any clock."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -13,14 +13,14 @@ from neorion.keel.base import Conflict, Duration, NotFound
 from neorion.keel.clock import Clock
 
 _TERM = 15
-_CLEANING_MOST_S = 1.0
+_CLEANUP_MAX_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedOutcome:
-    """What becomes of an attempt that nobody stops: how long it builds and runs, what it says meanwhile, how it ends.
+    """Script of an attempt that is not stopped: durations of build and run, output, and end.
 
-    What could not be started has no time to run in. A `deaf` one takes all of the grace it is given.
+    An attempt that cannot start does not run. A `deaf` one uses its whole grace period.
     """
 
     build_s: float = 0.0
@@ -39,14 +39,14 @@ class _Run:
     seen: AttemptStatus
     due: float
     stopping: bool = False
-    # It has a limit, and would run for longer.
+    # Its script is longer than its run limit.
     late: bool = False
 
 
 class MemoryRuntime:
-    """Attempts as entries of a table. `run` is its engine: nothing begins or ends while it does not run.
+    """Attempts as entries of a table. `run` is the engine: attempts begin and end only while it runs.
 
-    It outlives its users, as a fork server outlives a worker. `began` is told of every attempt whose program starts.
+    It outlives its users, as a fork server outlives a worker. `began` is called for every attempt that starts to run.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class MemoryRuntime:
         self._until = 0.0
         self._boots = 0
         self._woken = asyncio.Event()
-        self._unheard: dict[AttemptId, AttemptStatus] = {}
-        self._news = asyncio.Event()
+        self._unsent: dict[AttemptId, AttemptStatus] = {}
+        self._changed = asyncio.Event()
         folder.mkdir(parents=True, exist_ok=True)
 
     # The port.
@@ -78,22 +78,24 @@ class MemoryRuntime:
         if order.attempt in self._runs:
             return
         if not self._leased():
-            raise Conflict("runtime.no_lease", "Nothing may be started without a lease.", hint="Renew first.")
+            raise Conflict(
+                "runtime.no_lease", "An attempt cannot start without a lease.", hint="Renew the lease first."
+            )
         fate = self._script(order)
         run = _Run(
             order, fate, AttemptStatus(order.attempt, Phase.BUILDING), self._clock.monotonic() + fate.build_s
         )
         self._runs[order.attempt] = run
-        self._tell(run, run.seen)
+        self._publish(run, run.seen)
         self._woken.set()
 
     async def stop(self, attempt: AttemptId, grace: Duration) -> None:
         run = self._runs.get(attempt)
         if run is None:
-            raise NotFound("runtime.attempt", f"There is no attempt {attempt} here.")
+            raise NotFound("runtime.attempt", f"The attempt {attempt} does not exist.")
         if run.seen.phase is not Phase.ENDED:
-            # It takes a part of its grace, as a program does that cleans up, however much it was given.
-            takes_s = grace.seconds if run.fate.deaf else min(grace.seconds / 10, _CLEANING_MOST_S)
+            # It uses a part of the grace period, like a program that cleans up.
+            takes_s = grace.seconds if run.fate.deaf else min(grace.seconds / 10, _CLEANUP_MAX_S)
             run.stopping = True
             run.due = min(run.due, self._clock.monotonic() + takes_s)
             self._woken.set()
@@ -111,14 +113,14 @@ class MemoryRuntime:
         return [run.seen for run in self._runs.values()]
 
     async def changes(self) -> AsyncGenerator[Sequence[AttemptStatus], None]:
-        self._unheard = {attempt: run.seen for attempt, run in self._runs.items()}
-        news = self._news = asyncio.Event()
-        news.set()
+        self._unsent = {attempt: run.seen for attempt, run in self._runs.items()}
+        changed = self._changed = asyncio.Event()
+        changed.set()
         while True:
-            await news.wait()
-            news.clear()
-            unheard, self._unheard = self._unheard, {}
-            yield list(unheard.values())
+            await changed.wait()
+            changed.clear()
+            unsent, self._unsent = self._unsent, {}
+            yield list(unsent.values())
 
     async def renew(self, life: Duration) -> None:
         self._until = self._clock.monotonic() + life.seconds
@@ -127,7 +129,7 @@ class MemoryRuntime:
     async def stats(self) -> Mapping[AttemptId, AttemptUsage]:
         now = self._clock.monotonic()
         return {
-            # A core and a mebibyte each: enough to see where they end up.
+            # One core and one mebibyte each, so that tests can recognise them.
             attempt: AttemptUsage(now, 2**20, 1)
             for attempt, run in self._runs.items()
             if run.seen.phase is Phase.RUNNING
@@ -155,16 +157,16 @@ class MemoryRuntime:
                 await self._woken.wait()
 
     def reboot(self, *, forgetful: bool = False) -> None:
-        """The machine starts anew: nothing runs on it, and it may even have forgotten what did."""
+        """Simulates a reboot: nothing runs, and with `forgetful` all attempts are forgotten."""
         self._until = 0.0
         self._boots += 1
         if forgetful:
             self._runs.clear()
         for run in self._runs.values():
-            self._end(run, AttemptExit(ExitKind.LOST, message="the machine started anew"))
+            self._end(run, AttemptExit(ExitKind.LOST, message="the machine was rebooted"))
 
     def running(self) -> list[AttemptSpec]:
-        """What has a process now: with the lease's end it is gone, whether or not that was noticed yet."""
+        """Attempts with a running process. Without a lease there are none, even before `run` notices."""
         live = [run for run in self._runs.values() if run.seen.phase is Phase.RUNNING]
         return [run.order for run in live] if self._leased() else []
 
@@ -190,7 +192,7 @@ class MemoryRuntime:
             run.late = limit is not None and limit.seconds < run.fate.run_s
             run.due = now + (limit.seconds if limit is not None and run.late else run.fate.run_s)
             self._write(run, run.fate.greeting)
-            self._tell(run, AttemptStatus(run.order.attempt, Phase.RUNNING))
+            self._publish(run, AttemptStatus(run.order.attempt, Phase.RUNNING))
             self._began(run.order)
         else:
             self._end(run, self._outcome(run))
@@ -207,12 +209,12 @@ class MemoryRuntime:
 
     def _end(self, run: _Run, end: AttemptExit) -> None:
         if run.seen.phase is not Phase.ENDED:
-            self._tell(run, AttemptStatus(run.order.attempt, Phase.ENDED, end))
+            self._publish(run, AttemptStatus(run.order.attempt, Phase.ENDED, end))
 
-    def _tell(self, run: _Run, seen: AttemptStatus) -> None:
+    def _publish(self, run: _Run, seen: AttemptStatus) -> None:
         run.seen = seen
-        self._unheard[seen.attempt] = seen
-        self._news.set()
+        self._unsent[seen.attempt] = seen
+        self._changed.set()
 
     def _write(self, run: _Run, line: bytes) -> None:
         with self.log(run.order.attempt).open("ab") as file:

@@ -1,4 +1,4 @@
-"""What tests of any runtime wait for."""
+"""Waits for tests of all runtimes."""
 
 from contextlib import aclosing
 from pathlib import Path
@@ -11,7 +11,7 @@ from neorion.iris.ports import AttemptExit, AttemptStatus, Phase, Runtime
 
 
 async def reaches(runtime: Runtime, attempt: AttemptId, phase: Phase) -> AttemptStatus:
-    """The attempt, as soon as it is in this phase or past it."""
+    """Waits until the attempt is in this phase or past it."""
     order = list(Phase)
     async with aclosing(runtime.changes()) as changes:
         async for batch in changes:
@@ -23,18 +23,18 @@ async def reaches(runtime: Runtime, attempt: AttemptId, phase: Phase) -> Attempt
 
 async def ended(runtime: Runtime, attempt: AttemptId) -> AttemptExit:
     end = (await reaches(runtime, attempt, Phase.ENDED)).end
-    assert end is not None  # noqa: S101 -- what has ended has an end
+    assert end is not None  # noqa: S101 -- an ended attempt has an end
     return end
 
 
-async def said(runtime: Runtime, attempt: AttemptId, text: str) -> None:
+async def logged(runtime: Runtime, attempt: AttemptId, text: str) -> None:
     """Waits until the attempt's log holds the text."""
     await reaches(runtime, attempt, Phase.RUNNING)
     await written(Path(runtime.log(attempt)), text)
 
 
 async def written(path: Path, text: str) -> None:
-    """Waits, by the kernel's word and not by looking again and again, until the file holds the text."""
+    """Waits with inotify, without polling, until the file contains the text."""
     with syscalls.Modifications() as modifications:
         while True:
             modifications.watch(str(path))

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for views: small, crowded clusters in which everything meets everything."""
+"""Hypothesis strategies for views: small, crowded clusters with many combinations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ from neorion.iris.testing.builders import ago, placement
 from neorion.keel.base import Duration
 
 _USERS = ("ada", "bob", "eve")
-# Few sizes, so that tasks compete for the same room, and uneven ones, so that something is left over.
+# Few sizes, so that tasks compete for the same room, and uneven ones, so that some room is left over.
 _SIZES = (
     Resources(1000, 1),
     Resources(2000, 1, 1),
@@ -65,7 +65,7 @@ _CAPS = (
 
 
 def _one_of_each(*choices: Sequence[Any]) -> st.SearchStrategy[list[Any]]:
-    """One number that stands for a choice of each: far fewer draws than one for each of them."""
+    """One number for a choice of each, which needs far fewer draws than one number per choice."""
 
     def chosen(number: int) -> list[Any]:
         picked: list[Any] = []
@@ -90,7 +90,7 @@ def workers(most: int = 4) -> st.SearchStrategy[list[WorkerView]]:
 
 
 def jobs(most: int = 6) -> st.SearchStrategy[list[JobView]]:
-    """Jobs of every kind; half of them have waited long enough to keep a place."""
+    """Jobs of every kind. Half of them have waited long enough for a reservation."""
     parts = _one_of_each(
         _USERS, tuple(PriorityBand), _SIZES, _PLACEMENTS, ("11m", "1s", "12m", "2s"), (2, 3, 1, 4)
     )
@@ -106,7 +106,7 @@ def jobs(most: int = 6) -> st.SearchStrategy[list[JobView]]:
 
 @st.composite
 def clusters(draw: st.DrawFn, *, capped: bool = True) -> ClusterView:
-    """A cluster in which what runs really fits, some of it is stopping, and some gangs are about to start anew."""
+    """A cluster whose running attempts fit. Some of them are stopping, and some gangs are about to restart."""
     there = draw(workers())
     waiting = draw(jobs())
     free = [worker.free for worker in there]
@@ -134,7 +134,7 @@ _RUNS = _one_of_each(
 
 
 def _run(number: int, worker: WorkerId, part: list[Any]) -> RunningView:
-    """Runs of a gang are of one band, as they are of one job; job-0, if it waits, is a gang that starts anew."""
+    """Attempts of a gang have one band, like those of a job. If job-0 waits, it is a gang that restarts."""
     gang, holds, band, since, stopping = part
     return RunningView(
         AttemptId(f"attempt-{number}"),
@@ -149,7 +149,7 @@ def _run(number: int, worker: WorkerId, part: list[Any]) -> RunningView:
     )
 
 
-# Most are ready and many of those idle, or hardly any would ever be given back.
+# Most slices are ready and many of those idle, because otherwise hardly any would be deleted.
 _SLICES = _one_of_each(
     (SliceState.READY,) * 4 + tuple(SliceState), ("3h", "45m", "15m"), ("31m", "20m", None, "11m", "1m")
 )
@@ -170,7 +170,7 @@ _GROUPS = _one_of_each(
 
 @st.composite
 def groups(draw: st.DrawFn, most: int = 3) -> list[GroupView]:
-    """Scale groups in every state, some of them with more slices than they may have."""
+    """Scale groups in every state, some of them with more slices than their maximum."""
     found: list[GroupView] = []
     for number, part in enumerate(draw(st.lists(_GROUPS, min_size=1, max_size=most))):
         total, attributes, per_slice, least, limit, priority, trouble = part
@@ -193,7 +193,7 @@ def groups(draw: st.DrawFn, most: int = 3) -> list[GroupView]:
 
 
 def _slice(name: str, state: SliceState, age: str, idle: str | None) -> SliceView:
-    """One that is ready was ready a minute after it was made, and is idle since then at the longest."""
+    """A slice. A ready one became ready a minute after its creation, and has been idle at most since then."""
     created = ago(age)
     if state is not SliceState.READY:
         return SliceView(SliceId(name), state, created)

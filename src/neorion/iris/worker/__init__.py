@@ -1,6 +1,6 @@
-"""The worker: the process on a machine that runs tasks for the controller.
+"""Worker: the process on a machine that runs tasks for the controller.
 
-Speaks to the controller and to one runtime. Which task runs where is not its business.
+It calls the controller and one runtime. It makes no scheduling decisions.
 """
 
 from neorion.iris.worker.worker import CALL_TIMEOUT, Identity, WorkerDaemon

@@ -1,4 +1,4 @@
-"""An order of the controller, made complete for the runtime: its files are here, and its variables name the controller."""
+"""Completes an order of the controller for the runtime: with its files, and the variables for the controller."""
 
 from neorion.iris.model import AttemptId, Digest, wire
 from neorion.iris.model.gen import iris_pb as pb
@@ -10,7 +10,7 @@ from neorion.keel.rpc import Channel
 
 
 async def attempt_spec(start: pb.Start, cache: BlobCache, channel: Channel) -> AttemptSpec:
-    """Fetches what the attempt needs and is not in the cache yet."""
+    """Builds the spec of an attempt. Fetches files that are not in the cache."""
     attempt = AttemptId(start.attempt)
     cache.keep((Digest(blob.digest), blob.body) for blob in start.blobs)
     entry = wire.entry(start.entry)
@@ -30,6 +30,6 @@ async def attempt_spec(start: pb.Start, cache: BlobCache, channel: Channel) -> A
 
 
 def _controller(start: pb.Start, channel: Channel) -> dict[str, str]:
-    """Where the task finds the controller. It knows the right one as its worker does."""
+    """Variables with which the task calls the controller: its address, and the token with the pin of its key."""
     token = channel.pinned(start.variables.get("IRIS_TOKEN", ""))
     return {"IRIS_CONTROLLER": channel.address, "IRIS_TOKEN": token}

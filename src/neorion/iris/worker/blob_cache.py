@@ -1,4 +1,4 @@
-"""Blobs on the worker's disk: fetched once, named by their hash, checked before they are used, and not more than there is room for."""
+"""Cache of blobs on the worker's disk: fetched once, named by their hash, checked before use, limited in size."""
 
 import errno
 import hashlib
@@ -15,14 +15,14 @@ from neorion.keel.base import Retry
 
 Fetch = Callable[[Digest], AsyncIterator[bytes]]
 
-# Bundles and functions of the last days; the disk of a machine for tasks has far more.
+# Enough for the bundles and functions of some days; the disk of a worker is far larger.
 CACHE_BYTES_MAX: Final = 16 * 1024**3
 
 
 class BlobCache:
-    """A folder of blobs. What is there is whole: files appear by renaming.
+    """Folder of blobs. Its files are complete, because they are written under another name and renamed.
 
-    The blobs that were longest not asked for go first; those of attempts that have not ended stay, whatever their size.
+    The least recently used blobs are deleted first. Blobs of live attempts stay, whatever their size.
     """
 
     def __init__(self, folder: Path, fetch: Fetch, most: int = CACHE_BYTES_MAX) -> None:
@@ -39,18 +39,18 @@ class BlobCache:
         self._used_by: dict[AttemptId, set[Digest]] = {}
 
     def keep(self, blobs: Iterable[tuple[Digest, bytes]]) -> None:
-        """Blobs that came along with an order."""
+        """Stores blobs that were part of an order."""
         for digest, body in blobs:
             if digest not in self._sizes:
                 _check(digest, hashlib.sha256(body).hexdigest())
                 with self._room_for(digest):
                     self._partial(digest).write_bytes(body)
-                    self._settle(digest)
+                    self._add(digest)
 
     async def path(self, digest: Digest, attempt: AttemptId) -> Path:
-        """The blob's file, which stays until the attempt is let go."""
+        """File of a blob, which stays until `release` of the attempt."""
         self._used_by.setdefault(attempt, set()).add(digest)
-        # One after the other: attempts that start together mostly want the same, and there is one way to the controller.
+        # One download at a time: attempts that start together mostly need the same blobs over the same connection.
         async with self._fetching:
             if digest not in self._sizes:
                 await self._download(digest)
@@ -58,7 +58,7 @@ class BlobCache:
         return self._folder / digest
 
     def let_go(self, attempt: AttemptId) -> None:
-        """The attempt has ended, and with it what its blobs were kept for."""
+        """Releases the blobs of an ended attempt."""
         if self._used_by.pop(attempt, None) and self._bytes > self._most:
             self._make_room(self._most)
 
@@ -70,11 +70,11 @@ class BlobCache:
                     file.write(part)
                     found.update(part)
             _check(digest, found.hexdigest())
-            self._settle(digest)
+            self._add(digest)
 
     @contextmanager
     def _room_for(self, digest: Digest) -> Generator[None]:
-        """A full disk is no reason to end: whatever else runs here goes on, and what nobody uses makes way."""
+        """Handles a full disk: deletes unused blobs and raises Retry, so that the worker and its tasks continue."""
         try:
             yield
         except OSError as error:
@@ -83,10 +83,12 @@ class BlobCache:
                 raise
             self._make_room(0)
             raise Retry(
-                "iris.worker_disk", "There is no room for a task's blobs.", hint="Free space on the worker."
+                "iris.worker_disk",
+                "There is no room for a task's blobs.",
+                hint="Free space on the worker.",
             ) from error
 
-    def _settle(self, digest: Digest) -> None:
+    def _add(self, digest: Digest) -> None:
         path = self._folder / digest
         self._partial(digest).replace(path)
         self._sizes[digest] = path.stat().st_size
@@ -108,4 +110,8 @@ class BlobCache:
 
 def _check(digest: Digest, found: str) -> None:
     if found != digest:
-        raise Retry("iris.blob_transfer", f"The blob {digest} arrived damaged.", hint="It is fetched again.")
+        raise Retry(
+            "iris.blob_transfer",
+            f"The hash of blob {digest} does not match its content.",
+            hint="Wait for the next try.",
+        )

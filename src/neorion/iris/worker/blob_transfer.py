@@ -1,4 +1,4 @@
-"""Blobs between a worker and its controller, a part at a time, so that their size does not matter."""
+"""Blob transfer between a worker and its controller in parts, so that blobs of any size fit."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from neorion.iris.model import Digest
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import JobServiceClient
 
-# A message to the controller holds 4 MiB: one part of a blob with its envelope.
+# A message holds at most 4 MiB: one part of a blob and its envelope.
 PART_BYTES: Final = 2 * 1024 * 1024
 
 
@@ -34,7 +34,7 @@ async def fetch(jobs: JobServiceClient, digest: Digest) -> AsyncIterator[bytes]:
         part = await jobs.get_blob(pb.GetBlobRequest(digest=digest, offset=have))
         have, size = have + len(part.body), part.size
         if not part.body:
-            # It became shorter meanwhile; whoever checks the hash will see that.
+            # The blob became shorter meanwhile, which the check of its hash detects.
             return
         yield part.body
 

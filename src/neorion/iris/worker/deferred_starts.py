@@ -1,4 +1,4 @@
-"""Orders that this disk has no room for: kept until there is some, or until another worker should have them."""
+"""Starts that wait for disk space: kept until there is some, or until another worker should run them."""
 
 from typing import Final
 
@@ -11,14 +11,14 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Want of room is no reason to lose touch, and none to fail a task: another end makes some.
+# A full disk must not end the session or fail the task; space is freed when another task ends.
 DISK_FULL_CODES: Final = ("runtime.disk", "iris.worker_disk")
-# By then what makes room by itself has mostly ended, and another worker may have some.
+# By then short tasks have ended and freed their space, and another worker may have some.
 DISK_WAIT_MAX: Final = Duration.of(minutes=5)
 
 
 class DeferredStarts:
-    """Each order with the moment since when it waits."""
+    """Waiting orders, each with the time of its first try."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class DeferredStarts:
         return [start for start, _ in self._orders.values()]
 
     def take(self, attempt: AttemptId) -> float | None:
-        """It does not wait here any more; says since when it did."""
+        """Removes an order. Returns the time of its first try, or None if it does not wait."""
         _, since = self._orders.pop(attempt, (None, None))
         return since
 
@@ -36,7 +36,7 @@ class DeferredStarts:
         self._orders.clear()
 
     def put(self, start: pb.Start, since: float | None, error: Retry, worker: str) -> AttemptStatus | None:
-        """What the controller is to hear of it: that it waits, once, or that it has waited long enough."""
+        """Defers a start. Returns the status to report: WAITING once, or ENDED after the longest wait."""
         attempt, now = AttemptId(start.attempt), self._clock.monotonic()
         if since is not None and now - since >= DISK_WAIT_MAX.seconds:
             why = f"{error.sentence.rstrip('.')} on {worker}, and none came within {DISK_WAIT_MAX}."

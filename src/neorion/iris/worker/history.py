@@ -1,4 +1,4 @@
-"""Attempts that a worker is starting or has seen the end of, so that none is started twice.
+"""History of attempts that a worker starts or has seen the end of, so that none is started twice.
 
 An order may arrive twice: a controller that was restarted repeats the orders whose start it had not recorded. Between
 the two orders the attempt may have ended, been reported and been removed from the runtime, which would then take the
@@ -18,7 +18,7 @@ REMEMBERED_MAX: Final = 10_000
 
 
 class AttemptHistory:
-    """Which attempts are being started, which have ended, and which ends the controller has recorded."""
+    """Attempts that are being started, that have ended, and whose ends the controller has recorded."""
 
     def __init__(self, most: int = REMEMBERED_MAX) -> None:
         self._most = most
@@ -27,7 +27,7 @@ class AttemptHistory:
         self._starting: Counter[AttemptId] = Counter()
 
     def record_end(self, seen: AttemptStatus) -> None:
-        """Call it as soon as the end is known, before it is reported."""
+        """Records an end as soon as it is known, before it is reported."""
         if not self.settled(seen.attempt):
             self._put(seen.attempt, seen)
 
@@ -38,7 +38,7 @@ class AttemptHistory:
         return attempt in self._ends
 
     def unsettled(self, attempt: AttemptId) -> list[AttemptStatus]:
-        """The end, if the controller has still to record it."""
+        """End of an attempt that the controller has not recorded yet."""
         end = self._ends.get(attempt)
         return [] if end is None else [end]
 
@@ -50,7 +50,7 @@ class AttemptHistory:
 
     @contextmanager
     def start(self, attempt: AttemptId) -> Generator[None]:
-        """While the block runs, the runtime must not remove the attempt."""
+        """Marks the attempt as starting within the block, so that the runtime does not remove it."""
         self._starting[attempt] += 1
         try:
             yield

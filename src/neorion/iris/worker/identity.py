@@ -1,4 +1,4 @@
-"""The identity of a worker, and the small files in its folder that keep it over restarts."""
+"""Identity of a worker, and the small files in its folder that keep it over restarts."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from neorion.iris.model import Resources
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a worker joins as. `worker` is its id from an earlier run, or "".
+    """Identity with which a worker joins. `worker` is its id from an earlier run, or "".
 
     The controller chooses the id when a worker joins for the first time.
     """
@@ -21,7 +21,7 @@ class Identity:
 
 
 def read_text(path: Path) -> str:
-    """The content of a file, or "" if it does not exist."""
+    """Content of a file, or "" if it does not exist."""
     try:
         return path.read_text()
     except FileNotFoundError:
@@ -29,7 +29,7 @@ def read_text(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces the file at once. Only its owner may read it."""
+    """Replaces the file atomically. Only its owner may read it."""
     partial = path.with_suffix(".part")
     partial.touch(mode=0o600)
     partial.write_text(text)

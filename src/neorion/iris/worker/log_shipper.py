@@ -1,4 +1,4 @@
-"""What attempts write, on its way to the controller while they run, and the rest of it when they have ended."""
+"""Log shipper: sends the output of attempts to the controller while they run, and the rest after their end."""
 
 import os
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from neorion.keel.base import Duration, NoCapacity
 from neorion.keel.clock import Clock
 
 CHUNK_BYTES_MAX = 256 * 1024
-# How far behind a follower may be; short enough to feel live.
+# Delay of the output for a follower.
 SHIP_EVERY = Duration.of(ms=200)
 _FULL_PAUSE = Duration.of(seconds=5)
 
 
 class LogShipper:
-    """Sends the new part of every log that grew. The controller says how far it has kept each."""
+    """Sender of the new part of every log that grew. The controller returns how much of each it has stored."""
 
     def __init__(
         self, runtime: Runtime, calls: WorkerServiceClient, clock: Clock, key: Callable[[AttemptId], str]
     ) -> None:
-        """`key` is the key by which the controller takes what is said about an attempt."""
+        """`key` returns the key that authenticates reports about an attempt."""
         self._runtime = runtime
         self._calls = calls
         self._clock = clock
@@ -32,7 +32,7 @@ class LogShipper:
         self._live: dict[AttemptId, None] = {}
 
     def hear(self, seen: AttemptStatus) -> None:
-        """Most tasks end before anybody could follow them: their logs are never looked at."""
+        """Updates the set of running attempts. The logs of short ones are sent only with their end."""
         if seen.phase is Phase.ENDED:
             self._live.pop(seen.attempt, None)
         elif seen.phase is not Phase.WAITING:
@@ -45,12 +45,12 @@ class LogShipper:
                 for attempt in list(self._live):
                     await self._ship(worker, attempt, leave=0)
             except NoCapacity:
-                # It stays here until there is room; the controller says what it lacks.
+                # The text stays here until the controller has room for it.
                 pause = _FULL_PAUSE
             await self._clock.sleep(pause)
 
     async def rest(self, worker: str, attempt: AttemptId) -> pb.LogChunk | None:
-        """What is left of an ended attempt's log, short enough to ride along with the report of its end."""
+        """Rest of an ended attempt's log, short enough for the report of its end."""
         chunk = self._next(attempt)
         if chunk is not None and len(chunk.text) == CHUNK_BYTES_MAX:
             await self._ship(worker, attempt, leave=CHUNK_BYTES_MAX)
@@ -58,7 +58,7 @@ class LogShipper:
         return chunk
 
     def forget(self, attempt: AttemptId) -> None:
-        """The controller has all of it."""
+        """Forgets a log that the controller has stored completely."""
         self._kept.pop(attempt, None)
 
     async def _ship(self, worker: str, attempt: AttemptId, leave: int) -> None:
@@ -72,7 +72,7 @@ class LogShipper:
     def _next(self, attempt: AttemptId) -> pb.LogChunk | None:
         kept = offset = self._kept.get(attempt, 0)
         text = _read(self._runtime.log(attempt), offset)
-        # Asked after reading: what is dropped in between was perhaps not read as it was.
+        # Checked after reading, because text that is dropped in between may have been read as zeros.
         while text and (start := self._runtime.kept_from(attempt)) > offset:
             offset, text = start, _read(self._runtime.log(attempt), start)
         if not text:
@@ -94,7 +94,7 @@ def _read(path: PurePath, offset: int) -> bytes:
 
 def _size(path: PurePath) -> int:
     try:
-        # Every log is looked at in every turn, so this is not the place for a `Path`.
-        return os.stat(path).st_size  # noqa: PTH116 -- as said
+        # Called for every log in every turn, so a `Path` would be too slow.
+        return os.stat(path).st_size  # noqa: PTH116 -- faster
     except FileNotFoundError:
         return 0

@@ -1,4 +1,4 @@
-"""The keys that prove this worker's reports, one for each attempt, kept over restarts of the worker."""
+"""Keys that authenticate this worker's reports, one per attempt, kept over restarts of the worker."""
 
 import os
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Lines of settled attempts that the file may hold before it is written again.
+# Lines of settled attempts in the file before it is rewritten.
 _DEAD_MAX: Final = 4096
 
 
 class ReportKeys:
     """Keys by attempt. The file has a line for each; only its owner may read it.
 
-    A torn last line after a power cut is of an attempt that ended with the machine.
+    A torn last line after a power failure belongs to an attempt that ended with the machine.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,7 +39,7 @@ class ReportKeys:
         self._close()
 
     def get(self, attempt: AttemptId) -> str:
-        """The key; empty if it is not known."""
+        """Key of an attempt, or "" if it is unknown."""
         return self._keys.get(attempt, "")
 
     def __contains__(self, attempt: object) -> bool:
@@ -54,12 +54,12 @@ class ReportKeys:
         if self._keys.pop(attempt, None) is not None:
             self._dead += 1
             if self._dead > _DEAD_MAX and self._dead > len(self._keys):
-                self._write_again()
+                self._rewrite()
 
     def keep_only(self, attempts: Iterable[AttemptId]) -> None:
         """Drops the keys of all other attempts."""
         self._keys = {one: self._keys[one] for one in attempts if one in self._keys}
-        self._write_again()
+        self._rewrite()
 
     def _close(self) -> None:
         if self._file >= 0:
@@ -73,11 +73,11 @@ class ReportKeys:
                 self._file = os.open(self._path, flags, 0o600)
             os.write(self._file, line.encode())
         except OSError as error:
-            # It stays in memory. Without the file a worker that starts again joins as another one.
+            # The key stays in memory. A restarted worker without the file joins as a new one.
             log.warning("the key of an attempt was not written", why=error.strerror)
 
-    def _write_again(self) -> None:
-        """Replaces the file by one with the live keys alone."""
+    def _rewrite(self) -> None:
+        """Replaces the file by one with only the live keys."""
         self._dead = 0
         self._close()
         try:

@@ -1,4 +1,4 @@
-"""What the attempts that run here use, looked at now and then."""
+"""Monitor of the resource usage of running attempts."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,12 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import Clock
 
 EVERY = Duration.of(seconds=5)
-# A look goes through every process of the machine: of the time, it may take one part in so many.
+# A measurement reads every process of the machine and may take this fraction of the time.
 OVERHEAD_SHARE = 100
 
 
 class UsageMonitor:
-    """Remembers the last look, and the most memory that each attempt was seen to have."""
+    """Keeper of the last measurement, and of the peak memory of each attempt."""
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:
         self._runtime = runtime
@@ -35,9 +35,9 @@ class UsageMonitor:
             self._take(stats, began)
 
     def news(self) -> pb.Look | None:
-        """The last look, unless it was asked for before."""
-        unsent, self._unsent = self._unsent, None
-        return unsent
+        """Returns the last measurement, once."""
+        usage, self._unsent = self._unsent, None
+        return usage
 
     def final_usage(self, attempt: AttemptId, end: AttemptExit) -> pb.Usage | None:
         peak = max(end.memory_bytes, self._peaks.get(attempt, 0))
@@ -67,7 +67,7 @@ class UsageMonitor:
 
 
 def _rate(before: AttemptUsage | None, now: AttemptUsage, passed: float) -> int:
-    """Thousandths of a core; 0 at the first look. Time that a child took goes with it when nobody waits for it."""
+    """Usage in thousandths of a core; 0 at the first measurement. A child's time is lost if its parent does not reap it."""
     if before is None or passed <= 0:
         return 0
     return max(0, round((now.cpu_seconds - before.cpu_seconds) / passed * 1000))

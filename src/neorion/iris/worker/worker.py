@@ -1,4 +1,4 @@
-"""The worker: takes orders from the controller, hands them to the runtime, and reports what became of them."""
+"""Worker daemon: receives orders from the controller, passes them to the runtime, and reports the results."""
 
 import asyncio
 import hashlib
@@ -39,11 +39,11 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Longer than a lease: whoever does not answer within it is asked anew, on a new connection.
+# Longer than a lease. A call without an answer is repeated on a new connection.
 CALL_TIMEOUT = Duration.of(seconds=10)
-# Results up to this size ride along with the report of the attempt's end.
+# Results up to this size are part of the report of the attempt's end.
 INLINE_BYTES_MAX = 1024 * 1024
-# A message to the controller holds 4 MiB: this much and one report more.
+# A message holds at most 4 MiB: this much and one more report.
 REPORT_BYTES_MAX = 2 * 1024 * 1024
 _ROOM_EVERY = Duration.of(seconds=10)
 _STOP_GRACE = Duration.of(seconds=10)
@@ -51,11 +51,11 @@ _RECONNECT = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), atte
 
 
 class WorkerDaemon:
-    """One worker's life, over as many connections and restarts as it takes: the folder remembers who it is.
+    """Daemon of one worker, over connections and restarts: its folder contains its identity.
 
-    The lease runs from the moment a report is *sent*: whatever the network does to the answer, the controller's clock of
-    this worker started later than ours. Heartbeats go beside everything else: neither a large result on its way nor a
-    slow disk at the other end may cost the lease.
+    The lease begins when a report is *sent*, so the worker's lease ends before the controller's, however late the response
+    arrives. Heartbeats are independent of other calls, so that neither the upload of a large result nor a slow disk of the
+    controller can end the lease.
     """
 
     def __init__(self, channel: Channel, runtime: Runtime, folder: Path, clock: Clock, rng: Rng) -> None:
@@ -69,11 +69,11 @@ class WorkerDaemon:
         self._badge = folder / "worker.badge"
         self._boot = folder / "boot"
         self._cache = BlobCache(folder / "blobs", lambda digest: blob_transfer.fetch(self._jobs, digest))
-        # What the controller gave with each order; a report is taken with its attempt's key alone.
+        # Keys from the controller's orders. A report about an attempt is accepted only with its key.
         self._keys = ReportKeys(folder / "report.keys")
         self._logs = LogShipper(runtime, self._calls, clock, self._keys.get)
         self._lookout = UsageMonitor(runtime, clock)
-        # What the runtime said, then what of it is ready to be sent.
+        # Changes from the runtime, then reports that are ready to be sent.
         self._news: dict[AttemptId, AttemptStatus] = {}
         self._changed = asyncio.Event()
         self._outbox: dict[AttemptId, tuple[AttemptStatus, pb.Seen]] = {}
@@ -88,8 +88,8 @@ class WorkerDaemon:
         self.id = ""
 
     async def run(self, identity: Identity) -> None:
-        # After the machine has started anew it is another worker: what it had begun it may have forgotten, and an order for
-        # that must not come back to it.
+        # After a reboot it joins as another worker, because it may have forgotten the attempts that it had started, and must not
+        # get their orders again.
         same = read_text(self._boot) == self._runtime.boot
         self.id = (identity.worker or read_text(self._name)) if same else ""
         with self._keys:
@@ -101,7 +101,7 @@ class WorkerDaemon:
                     try:
                         await self._session(identity)
                     except* Error as errors:
-                        # A session that lasted starts with a clean record.
+                        # A long session resets the count of failures.
                         lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
                         failures = 1 if lasted else failures + 1
                         wait = _RECONNECT.wait(failures, self._rng)
@@ -109,7 +109,7 @@ class WorkerDaemon:
                         await self._clock.sleep(wait)
 
     def _tell(self, why: str) -> None:
-        """Once for each reason, until the controller is back: it may be away for weeks."""
+        """Logs each reason once until the next session, because the controller may be unreachable for weeks."""
         if why != self._trouble:
             self._trouble = why
             log.warning("lost touch with the controller", why=why)
@@ -138,7 +138,7 @@ class WorkerDaemon:
             )
         )
         if joined.worker == self.id and any(one not in self._keys for one in joined.begun):
-            # It could prove nothing about them, so it is another worker: the controller will give them up.
+            # Without keys it cannot report about its attempts, so it joins as another worker and the controller ends them.
             log.warning("the keys of attempts are gone; joining as a new worker", worker=self.id)
             self.id = ""
             raise Retry("iris.no_report_key", "The keys of this worker's attempts are gone.")
@@ -148,7 +148,7 @@ class WorkerDaemon:
         log.info("joined", worker=self.id)
         self._trouble = ""
         await self._renew(sent, joined)
-        # All that runs here, so that the controller finds its attempts again or tells us to end them.
+        # Report all attempts, so that the controller finds them again or requests their end.
         seen = await self._runtime.seen()
         self._outbox.clear()
         self._unkept.clear()
@@ -169,7 +169,7 @@ class WorkerDaemon:
             await self._beat(joined)
 
     async def _join(self, request: pb.JoinRequest) -> pb.JoinResponse:
-        """As the worker it was, if the controller still knows that one; otherwise with the token it was started with."""
+        """Joins as the same worker if the controller still knows it, otherwise with the join token."""
         badge = read_text(self._badge) if self.id else ""
         if badge:
             self._channel.show(badge)
@@ -179,11 +179,11 @@ class WorkerDaemon:
         return await self._calls.join(request)
 
     async def _begin_anew(self, joined: pb.JoinResponse) -> None:
-        """Whoever this worker was before, its attempts were given up, and may run elsewhere by now."""
+        """Starts as a new worker. Attempts of the old one are stopped, because they may run elsewhere by now."""
         for seen in await self._runtime.seen():
             if seen.phase is not Phase.ENDED:
                 await self._runtime.stop(seen.attempt, Duration(0))
-        # The name first: an old name must never be taken for one of this boot.
+        # The name first, so that an old name is never used for this boot.
         write_text(self._badge, joined.token)
         write_text(self._name, joined.worker)
         write_text(self._boot, self._runtime.boot)
@@ -199,13 +199,13 @@ class WorkerDaemon:
         raise Retry("iris.orders_ended", "The controller closed the stream of orders.")
 
     async def _start_all(self, starts: Iterable[pb.Start]) -> None:
-        """All at once: the runtime forks best when it is asked for many, and none waits for another's answer."""
+        """Starts all at once: the runtime forks fastest in batches, and no start waits for another."""
         async with anyio.create_task_group() as group:
             for start in starts:
                 group.start_soon(self._start, start)
 
     async def _try_again(self) -> None:
-        """What there was no room for, on this disk or on the controller's: room comes when something else goes."""
+        """Retries starts and reports that failed for lack of disk space here or on the controller."""
         while True:
             await self._clock.sleep(_ROOM_EVERY)
             if self._unkept:
@@ -221,7 +221,7 @@ class WorkerDaemon:
             try:
                 await self._calls.report(pb.ReportRequest(worker=self.id, look=self._lookout.news()))
             except Retry as error:
-                # A busy server has refused this one report. The next may still come within the lease.
+                # A busy server has refused this report. The next one may still arrive within the lease.
                 if error.code != "rpc.busy" or sent >= self._leased_until:
                     raise
             else:
@@ -234,7 +234,7 @@ class WorkerDaemon:
             await self._runtime.renew(Duration.of(seconds=left))
 
     async def _prepare(self) -> None:
-        """Beside the reports: a large result takes longer to send than a lease lasts."""
+        """Prepares reports independently of sending, because a large result takes longer to send than a lease lasts."""
         while True:
             await self._changed.wait()
             self._changed.clear()
@@ -242,7 +242,7 @@ class WorkerDaemon:
                 attempt = next(iter(self._news))
                 seen = self._news.pop(attempt)
                 if self._history.settled(attempt):
-                    # The runtime tells again what it tells, when it is found again; this was settled.
+                    # The runtime repeats states after a reconnection; this one was settled.
                     await self._forget(attempt)
                     continue
                 try:
@@ -252,7 +252,7 @@ class WorkerDaemon:
                 self._ready.set()
 
     async def _report(self) -> None:
-        """Renews no lease: that is the heartbeat's, and the runtime need not be told with every report."""
+        """Sends reports. Only heartbeats renew the lease, so that the runtime is not called for every report."""
         while True:
             await self._ready.wait()
             self._ready.clear()
@@ -264,7 +264,7 @@ class WorkerDaemon:
         try:
             answer = await self._calls.report(pb.ReportRequest(worker=self.id, seen=messages))
         except NoCapacity as error:
-            # For one of them; the others are told without it.
+            # One of them has a value that does not fit; the others are sent without it.
             for one in batch if len(batch) > 1 else ():
                 await self._send([one])
             if len(batch) == 1:
@@ -278,7 +278,7 @@ class WorkerDaemon:
         self._unkept[seen.attempt] = seen
 
     def _batch(self) -> list[tuple[AttemptStatus, pb.Seen]]:
-        """Taken for good: if the report fails, the next session begins with all that the runtime knows."""
+        """Takes the next batch. If its report fails, the next session reports everything that the runtime knows."""
         batch: list[tuple[AttemptStatus, pb.Seen]] = []
         size = 0
         while self._outbox and size < REPORT_BYTES_MAX:
@@ -287,7 +287,7 @@ class WorkerDaemon:
         return batch
 
     async def _settle(self, told: Iterable[AttemptStatus], answer: pb.ReportResponse) -> None:
-        """What the controller has recorded is forgotten; what it does not know is ended first."""
+        """Forgets ends that the controller has recorded, and kills attempts that it does not know."""
         unknown = set(answer.forget)
         over: list[AttemptId] = []
         for seen in told:
@@ -305,7 +305,7 @@ class WorkerDaemon:
         await self._forget(*over)
 
     async def _forget(self, *attempts: AttemptId) -> None:
-        """Not what is being started: the runtime would take the order for a new one, and run the attempt again."""
+        """Forgets attempts, except those being started: the runtime would treat their order as new and run them again."""
         if free := [attempt for attempt in attempts if not self._history.starting(attempt)]:
             await self._runtime.forget(*free)
 
@@ -314,7 +314,7 @@ class WorkerDaemon:
             await self._runtime.stop(attempt, Duration(0))
 
     async def _start(self, start: pb.Start) -> None:
-        """Starts it unless it has ended, whenever that becomes known: fetching its files may take long."""
+        """Starts an attempt unless its end becomes known meanwhile, because fetching its files may take long."""
         attempt = AttemptId(start.attempt)
         if self._history.settled(attempt):
             return
@@ -329,7 +329,7 @@ class WorkerDaemon:
         try:
             order = await attempt_spec(start, self._cache, self._channel)
             if self._history.ended(attempt):
-                # Reported again: an end that the runtime does not know is lost when a session breaks.
+                # Reported again, because an end that the runtime does not know is lost when a session breaks.
                 self._hear(self._history.unsettled(attempt))
             else:
                 await self._runtime.start(order)
@@ -339,10 +339,10 @@ class WorkerDaemon:
             if seen := self._unbegun.put(start, since, error, self.id):
                 self._hear([seen])
         except Conflict as error:
-            # Out of touch for too long: the next session begins with a lease and with the same order.
+            # The lease has ended. The next session begins with a new lease and gets the same order.
             raise Retry("iris.no_lease", error.sentence) from error
         except Error as error:
-            # It can never start here: that is an end like any other.
+            # It can never start here, so it is reported as ended.
             self._hear(
                 [
                     AttemptStatus(
@@ -356,7 +356,7 @@ class WorkerDaemon:
         try:
             await self._runtime.stop(attempt, _STOP_GRACE)
         except NotFound:
-            # Orders come in their order, so one that is not here now will not be.
+            # Orders arrive in sequence, so an attempt that is unknown now will not be started later.
             self._hear(
                 [
                     AttemptStatus(
@@ -378,14 +378,14 @@ class WorkerDaemon:
                     message.kind, message.message = ExitKind.LOST, "its result is gone"
                 except (Invalid, Denied) as error:
                     if isinstance(error, Unauthenticated) or error.code == "iris.blob_part":
-                        # The next session sends it again, from its beginning.
+                        # The next session sends the result again from its beginning.
                         raise
-                    # Refused for good: that is this attempt's end, and not the worker's.
+                    # The controller refuses the result, which fails the attempt but not the worker.
                     message.kind, message.code, message.message = ExitKind.EXIT, 1, error.sentence
         return message
 
     async def _attach_result(self, message: pb.Seen, result: Path) -> None:
-        """A small result goes along; a large one goes ahead."""
+        """Attaches a small result to the message, or uploads a large one before it."""
         message.result_bytes = result.stat().st_size
         if message.result_bytes <= INLINE_BYTES_MAX:
             body = result.read_bytes()

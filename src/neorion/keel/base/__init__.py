@@ -1,6 +1,7 @@
-"""Values every room shares: units, ids, error families, findings.
+"""Values that all packages share: units, ids, error families, findings.
 
-Pure: nothing here may reach a clock, chance, a file, a socket or a log. Findings load when first used: most commands have none.
+Pure: nothing here may use a clock, randomness, a file, a socket or a log. Findings load when first used, because most
+commands have none.
 """
 
 from typing import TYPE_CHECKING

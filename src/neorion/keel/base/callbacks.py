@@ -7,7 +7,10 @@ P = ParamSpec("P")
 
 
 class Callbacks(Generic[P]):
-    """Functions that the part which calls them does not know. The application adds them where it connects its parts."""
+    """Functions that a component calls without importing their modules.
+
+    The application adds them where it connects its parts.
+    """
 
     def __init__(self) -> None:
         self._functions: list[Callable[P, object]] = []

@@ -34,7 +34,7 @@ class Error(Exception):
         self.sentence = sentence
         self.hint = hint
         if hint:
-            # Who meets it in a traceback is told too.
+            # A traceback shows the notes of an error, so the hint appears there too.
             self.add_note(f"hint: {hint}")
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ def _rebuild(family: type[Error], code: str, sentence: str, fields: dict[str, ob
 
 
 class Retry(Error):
-    """The same call may work later; `after` says how much later, when the other side knows."""
+    """The same call may work later. `after` is the shortest useful wait, if the other side sent one."""
 
     family = "retry"
     http_status = 503
@@ -73,7 +73,7 @@ class Deadline(Retry):
 
 
 class Conflict(Error):
-    """The world is not as the caller believed: read it again before deciding anew."""
+    """The state is not the one that the caller assumed: read it again, then decide again."""
 
     family = "conflict"
     http_status = 409

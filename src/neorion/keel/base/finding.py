@@ -1,11 +1,11 @@
-"""What a check found: for doctors, checkers of laws and validators alike."""
+"""Findings: the results of doctors, invariant checkers and validators."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a finding matters to the person who reads it."""
+    """Severity of a finding for the person who reads it."""
 
     ERROR = "error"
     WARNING = "warning"

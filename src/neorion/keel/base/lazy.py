@@ -5,9 +5,11 @@ from importlib import import_module
 
 
 def lazy_exports(room: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """The `__getattr__` of a room. `homes` says which names are in which of its modules; others are named in full.
+    """The `__getattr__` of a package with lazy exports. `homes` maps a module to the names it defines.
 
-    No name may be that of a module in the room: that one would be found instead, once it is loaded.
+    A dotted key is a full module path.
+
+    An exported name must differ from every module of the package, because a loaded module replaces the export.
     """
     home = {
         name: module if "." in module else f"{room}.{module}"

@@ -1,14 +1,14 @@
-"""Did you mean: the nearest of the words that would have been right."""
+"""Suggestions for a wrong name: the most similar of the valid ones."""
 
 from bisect import bisect
 from collections.abc import Iterable
 
-# Comparing takes some microseconds a word. A caller who asks for wrong names again and again must not hold up a server.
+# A comparison takes some microseconds. The limit keeps a caller who sends wrong names repeatedly from slowing a server.
 COMPARED_MAX = 500
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The most similar word. Of many, only those are compared that stand near it in the alphabet."""
+    """The most similar name. Of many names, only the neighbours in alphabetical order are compared."""
     from difflib import get_close_matches  # noqa: PLC0415 -- only errors need it
 
     lower = word.lower()[:100]
@@ -23,7 +23,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint: the likely word, or all of them when none is near and they are few."""
+    """A hint: the most similar name, or all of them when none is similar and they are few."""
     words = sorted(known)
     near = nearest(word, words)
     if near is not None:

@@ -36,7 +36,7 @@ _PLAIN = re.compile(_NUMBER)
 
 
 class UnitError(ValueError):
-    """A text that is no duration or quantity. Whoever knows where the text came from turns it into `Invalid`."""
+    """A text is not a valid duration or quantity. The caller that has the text's origin turns this into `Invalid`."""
 
 
 @total_ordering
@@ -67,7 +67,9 @@ class Duration:
             case int() | float() if not isinstance(value, bool):
                 return cls(_exact(str(value), _NS["s"]))
             case _:
-                raise UnitError(f'{value!r} is no duration; write "30m", "2h30m" or seconds as a number')
+                raise UnitError(
+                    f'{value!r} is not a valid duration; write "30m", "2h30m" or seconds as a number'
+                )
 
     @property
     def seconds(self) -> float:
@@ -125,7 +127,7 @@ class Instant:
         return type(self)(self.ns - span.ns)
 
     def since(self, earlier: Self) -> Duration:
-        """How long after `earlier`; zero when it is not after it."""
+        """The time from `earlier` to this instant; zero when this one is not later."""
         return Duration(max(0, self.ns - earlier.ns))
 
     def __str__(self) -> str:
@@ -164,10 +166,12 @@ class Quantity:
         if isinstance(value, Quantity):
             return cls(value.nano)
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise UnitError(f'{value!r} is no quantity; write "4", "500m", "512Mi" or "2048GB"')
+            raise UnitError(f'{value!r} is not a valid quantity; write "4", "500m", "512Mi" or "2048GB"')
         found = _QUANTITY.fullmatch(str(value).strip())
         if found is None or (found[3] or "") not in _SUFFIX:
-            raise UnitError(f'"{str(value)[:40]}" is no quantity; write "4", "500m", "512Mi" or "2048GB"')
+            raise UnitError(
+                f'"{str(value)[:40]}" is not a valid quantity; write "4", "500m", "512Mi" or "2048GB"'
+            )
         number, exponent, suffix = found.groups()
         exact = Decimal(number).scaleb(int(exponent or 0)) * _SUFFIX[suffix or ""] * _NANO
         return cls(int(exact.to_integral_value(rounding="ROUND_CEILING")))
@@ -220,24 +224,26 @@ def _parse_text(text: str) -> int:
     if _PLAIN.fullmatch(text):
         return _exact(text, _NS["s"])
     if not _DURATION.fullmatch(text):
-        raise UnitError(f'"{text[:40]}" is no duration; write "30m", "2h30m", "1d" or seconds as a number')
+        raise UnitError(
+            f'"{text[:40]}" is not a valid duration; write "30m", "2h30m", "1d" or seconds as a number'
+        )
     terms = _TERM.findall(text)
     sizes = [_NS[unit] for _, unit in terms]
     if sizes != sorted(set(sizes), reverse=True):
         raise UnitError(
-            f'"{text[:40]}" is no duration; each unit stands once, the largest first, as in "2h30m"'
+            f'"{text[:40]}" is not a valid duration; each unit may occur once, the largest first, as in "2h30m"'
         )
     return sum(_exact(number, _NS[unit]) for number, unit in terms)
 
 
 def _parse_fields(fields: Mapping[object, object]) -> int:
     if not fields:
-        raise UnitError("an empty mapping is no duration; write { milliseconds: 1800000 }")
+        raise UnitError("an empty mapping is not a valid duration; write { milliseconds: 1800000 }")
     total = 0
     for name, count in fields.items():
         unit = _NS_FIELDS.get(str(name))
         if unit is None:
-            raise UnitError(f'"{name}" is no unit of time; use one of {", ".join(_NS_FIELDS)}')
+            raise UnitError(f'"{name}" is not a unit of time; use one of {", ".join(_NS_FIELDS)}')
         if isinstance(count, bool) or not isinstance(count, int | float):
             raise UnitError(f"{name} takes a number, not {count!r}")
         total += _exact(str(count), unit)
@@ -249,7 +255,7 @@ def _exact(number: str, unit: int) -> int:
     try:
         value = Decimal(number)
     except InvalidOperation:
-        raise UnitError(f"{number} is no number") from None
+        raise UnitError(f"{number} is not a number") from None
     if not value.is_finite() or value < 0 or value > _NS_MAX:
-        raise UnitError(f"{number} is no duration; it lies between 0 and 292 years")
+        raise UnitError(f"{number} is not a valid duration; it lies between 0 and 292 years")
     return int((value * unit).to_integral_value())

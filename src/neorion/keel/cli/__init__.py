@@ -1,7 +1,7 @@
-"""One kit for every command line: this is the frame of commands, options, help, completion and exit codes.
+"""The framework of every command line: commands, options, help, completion and exit codes.
 
 What commands use inside is in `neorion.keel.cli.kit`. Built on click, and cheap to import, so that `--help`
-answers at once: everything heavier is imported by the command that needs it. Knows no command of its own.
+answers at once: everything heavier is imported by the command that needs it. Contains no command itself.
 """
 
 from neorion.keel.cli.app import App, Command

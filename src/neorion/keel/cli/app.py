@@ -132,7 +132,7 @@ class App(click.Group):
 
     context_class = _Context
     command_class = Command
-    # click's way to say: groups below this one are of the same class.
+    # click's convention: groups below this one get the same class.
     group_class = type
 
     def __init__(
@@ -151,8 +151,8 @@ class App(click.Group):
         if distribution:
             self.params.append(_version_option(distribution))
 
-    def mount(self, name: str, target: str, *, help: str, heading: str = _HEADING) -> None:  # noqa: A002 -- click's word
-        """A command or sub-app by name only: `target`, "module:attribute", is imported when somebody uses it."""
+    def mount(self, name: str, target: str, *, help: str, heading: str = _HEADING) -> None:  # noqa: A002 -- click's name
+        """Adds a command or sub-app by name only: `target`, "module:attribute", is imported when it is used."""
         self._mounts[name] = _Mount(target, help, heading)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -199,7 +199,7 @@ def _version_option(distribution: str) -> click.Option:
     def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 -- click calls it
         del param
         if value and not ctx.resilient_parsing:
-            from importlib.metadata import version  # noqa: PLC0415 -- costs as much as click; few ask
+            from importlib.metadata import version  # noqa: PLC0415 -- costs as much as click, and only --version needs it
 
             click.echo(f"{ctx.find_root().info_name} {version(distribution)}")
             ctx.exit()

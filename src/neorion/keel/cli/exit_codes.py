@@ -1,10 +1,10 @@
-"""The exit codes of every command line, the same in all of them. Errors bring their family's own."""
+"""The exit codes of every command line. Each error family has its own."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What a script may count on. docs/guides/cli.md shows the same table."""
+    """Exit codes that scripts may rely on. docs/guides/cli.md shows the same table."""
 
     OK = 0
     FAILED = 1
@@ -16,8 +16,8 @@ class Exit(IntEnum):
     NO_CAPACITY = 7
     QUOTA = 8
     TIMEOUT = 124
-    # Docker's habit: whatever else comes out of such a command is the user's own program speaking.
+    # Docker's convention: every other code of such a command comes from the user's own program.
     NOT_STARTED = 125
     INTERRUPTED = 130
-    # 128 + SIGPIPE, as of any program whose reader went away.
+    # 128 + SIGPIPE, as for any program whose reader closed the pipe.
     BROKEN_PIPE = 141

@@ -1,4 +1,4 @@
-"""Runs a command line and turns whatever comes out of it into one message and one exit code."""
+"""Runs a command line and turns any error into one message and one exit code."""
 
 import os
 import signal
@@ -15,16 +15,16 @@ from neorion.keel.cli.shared_options import SharedOptions
 
 
 def run(app: App, args: Sequence[str] | None = None) -> int:
-    """The exit code of a command line. `main` of a console script is `sys.exit(run(app))`."""
+    """Returns the exit code of a command line. `main` of a console script is `sys.exit(run(app))`."""
     _prepare_streams()
-    # Whoever loaded us may have left Ctrl-C to the system, which ends a program without a word, where it stands.
+    # The parent process may have reset SIGINT, which then kills the program without cleanup or a message.
     left = signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     try:
         return _outcome(app, sys.argv[1:] if args is None else list(args), interruptible=left)
     except BrokenPipeError:
         return Exit.BROKEN_PIPE
     except KeyboardInterrupt:
-        # Amid the telling of an error: who does not want to hear it is not told of another.
+        # A second Ctrl-C while an error is printed: exit without another message.
         return Exit.INTERRUPTED
     finally:
         if left:
@@ -51,7 +51,7 @@ def _outcome(app: App, args: list[str], *, interruptible: bool) -> int:
     except Exception as error:  # noqa: BLE001 -- the last line of defence
         if _comes_of_ctrl_c(error):
             return _interrupted()
-        from neorion.keel.cli.kit.errors import print_error  # noqa: PLC0415 -- most runs have nothing to tell
+        from neorion.keel.cli.kit.errors import print_error  # noqa: PLC0415 -- most runs have no error
 
         return print_error(error, SharedOptions.guessed_from(args), app.name or "")
     return code
@@ -63,30 +63,33 @@ def _interrupted() -> int:
 
 
 def _comes_of_ctrl_c(error: BaseException | None) -> bool:
-    """Python 3.11 wraps what happens while a class is made: a command that is interrupted while it loads its parts."""
+    """True if Ctrl-C caused the error.
+
+    Python 3.11 wraps an error raised while a class is created, as when a command loads.
+    """
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
     return error is not None
 
 
 def completion_variable(program: str) -> str:
-    """The variable in which a shell asks for completions; click's own name for it."""
+    """The variable in which a shell requests completions; the name is click's."""
     return f"_{program.replace('-', '_').upper()}_COMPLETE"
 
 
 def _invoke(app: App, args: list[str]) -> int:
     program = app.name or ""
     variable = completion_variable(program)
-    asked = os.environ.get(variable)
-    if asked:
-        return shell_complete(app, {}, program, variable, asked)
+    instruction = os.environ.get(variable)
+    if instruction:
+        return shell_complete(app, {}, program, variable, instruction)
     with app.make_context(program, args) as ctx:
         code = app.invoke(ctx)
     return int(code or Exit.OK)
 
 
 def _prepare_streams() -> None:
-    """A program may be started with its streams closed, or in a locale that cannot write what it has to say."""
+    """Opens closed streams, and escapes characters that the locale cannot encode."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 -- stays open for as long as we do
@@ -96,7 +99,7 @@ def _prepare_streams() -> None:
 
 
 def _settle(stream: TextIO) -> None:
-    """Python writes what is left once more at its end, and would complain about a pipe or disk that is gone."""
+    """Flushes a stream. Python flushes once more at exit and would complain about a pipe or disk that is gone."""
     try:
         stream.flush()
     except OSError:

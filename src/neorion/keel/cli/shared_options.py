@@ -1,4 +1,4 @@
-"""The options every command takes, and what they say."""
+"""The options that every command takes, and their values."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -6,12 +6,12 @@ from typing import Any, Final, NamedTuple, Self
 
 import click
 
-# One set of variables for all command lines: who wants JSON everywhere says so once.
+# One set of variables for all command lines, so that a user sets JSON output once.
 _PREFIX: Final = "NEORION"
 
 
 class Format(StrEnum):
-    """What `-o` takes."""
+    """The values of `-o`."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -21,7 +21,7 @@ class Format(StrEnum):
 
 
 class ColorMode(StrEnum):
-    """What `--color` takes."""
+    """The values of `--color`."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -29,7 +29,7 @@ class ColorMode(StrEnum):
 
 
 class SuggestingChoice(click.Choice[str]):
-    """A choice that answers a wrong word with the nearest right one."""
+    """A choice that suggests the most similar value for a wrong one."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401 -- click's own
         from neorion.keel.base import did_you_mean  # noqa: PLC0415 -- the help does not need it
@@ -39,11 +39,11 @@ class SuggestingChoice(click.Choice[str]):
 
 
 class SharedOption(click.Option):
-    """Listed apart in the help: it is the same everywhere."""
+    """Listed in its own section of the help, because every command has it."""
 
 
 class SharedOptions(NamedTuple):
-    """What the shared options say."""
+    """The values of the shared options."""
 
     output: Format = Format.TABLE
     color: ColorMode = ColorMode.AUTO
@@ -62,7 +62,7 @@ class SharedOptions(NamedTuple):
 
     @classmethod
     def guessed_from(cls, args: Sequence[str]) -> Self:
-        """How to tell that a command line is wrong, read from that very command line."""
+        """The shared options of a command line that failed to parse, read leniently, for printing its error."""
         settings: dict[str, Any] = {
             "ignore_unknown_options": True,
             "allow_extra_args": True,
@@ -100,7 +100,7 @@ def shared_options() -> list[SharedOption]:
 
 
 yes_option = click.option(
-    # Not from the environment: a yes is said for one command, not for all that follow.
+    # Not from the environment: a confirmation is for one command, not for all that follow.
     "-y", "--yes", is_flag=True, allow_from_autoenv=False, help="Do not ask."
 )  # fmt: skip
 dry_run_option = click.option(

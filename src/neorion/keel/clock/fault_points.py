@@ -14,12 +14,12 @@ _hook: ContextVar[Hook | None] = ContextVar("neorion_fault_hook", default=None)
 
 
 async def fault_point(name: str) -> None:
-    """Names a place, `room.step.when`. A simulation may wait here, raise here, or crash the process here."""
+    """Marks a point in the code, `package.step.when`. A simulation may delay, raise or crash the process here."""
     hook = _hook.get()
     if hook is not None:
         await hook(name)
 
 
 def set_fault_hook(hook: Hook) -> Token[Hook | None]:
-    """Only simulations call this: from here on, every point reached in this context asks `hook`."""
+    """Installs `hook` for every fault point reached in this context. Only simulations call this."""
     return _hook.set(hook)

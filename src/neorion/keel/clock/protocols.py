@@ -1,4 +1,4 @@
-"""What a program may know of time, chance and identity. Pure, so that `decide` can name these types."""
+"""Protocols of time, randomness and ids. Pure, so that `decide` can import these types."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
@@ -22,12 +22,12 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, span: Duration) -> None:
-        """For at least so long in monotonic time, whatever loop it runs on. Wall time may have passed otherwise."""
+        """Waits at least this long in monotonic time, on any loop. Wall time may pass differently."""
         ...
 
 
 class Rng(Protocol):
-    """Chance. Not for secrets: those come from Ids."""
+    """Random numbers. Not for secrets: those come from Ids."""
 
     def random(self) -> float: ...
 
@@ -39,7 +39,7 @@ class Rng(Protocol):
 
 
 class Ids(Protocol):
-    """New identities: sortable by birth, unique without asking anybody."""
+    """New ids: sortable by creation time, unique without coordination."""
 
     def new(self, kind: type[SomeId]) -> SomeId: ...
 

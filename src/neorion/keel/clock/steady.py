@@ -1,14 +1,14 @@
-"""The wall clock as it would be had nobody set it."""
+"""A wall clock that ignores adjustments while the process runs."""
 
 from neorion.keel.base import Duration, Instant
 from neorion.keel.clock.protocols import Clock
 
 
 class SteadyClock:
-    """Reads the wall clock once and goes on from there by the monotonic one: spans between two of its times are true.
+    """Reads the wall clock once, then advances by the monotonic clock, so differences between its times are exact.
 
-    For a process that measures waits by times it writes down. The next process reads the wall clock anew: what was set
-    in between counts then, and only then.
+    For a process that measures waits with times that it stores. The next process reads the wall clock again and so
+    applies adjustments made in between.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -8,9 +8,9 @@ from neorion.keel.base.units import Duration, Instant
 from neorion.keel.clock.protocols import Rng, SomeId
 from neorion.keel.clock.ulid import CHANCE_BITS, ulid
 
-# The kernel's, as `secrets` would ask it.
+# The kernel's random numbers, as `secrets` uses them.
 _CHANCE = random.SystemRandom()
-# A loop that counts in milliseconds does not wait at all for less than half of one.
+# A loop with a resolution of milliseconds would not wait at all for less than half of one.
 _SHORTEST_S = 0.001
 
 

@@ -1,6 +1,6 @@
-"""The text behind an id: 48 bits of time and 80 of chance in 26 lower-case characters (a ULID).
+"""The text of an id: 48 bits of time and 80 random bits in 26 lower-case characters (a ULID).
 
-Sorts by birth, fits a DNS label, and reads aloud without look-alikes.
+Sorts by creation time, fits a DNS label, and has no letters that look alike.
 """
 
 from neorion.keel.base.units import Instant

@@ -8,14 +8,14 @@ from neorion.keel.base.units import Duration, Instant
 from neorion.keel.clock.protocols import SomeId
 from neorion.keel.clock.ulid import CHANCE_BITS, ulid
 
-# 2026-01-01: virtual runs begin on a day that looks like one in a log.
+# 2026-01-01, so that times in the logs of virtual runs look realistic.
 EPOCH = Instant(1_767_225_600_000_000_000)
 
 
 class VirtualClock:
-    """Time as some loop tells it. Under `neorion.keel.sim` that loop leaps from event to event.
+    """A clock that reads its loop's time. Under `neorion.keel.sim` that loop jumps from event to event.
 
-    `jump` moves the wall clock alone, as an administrator or a leap would; durations must not notice.
+    `jump` moves the wall clock alone, as an administrator or a leap second would. Durations must not change by it.
     """
 
     def __init__(self, elapsed: Callable[[], float], start: Instant = EPOCH) -> None:

@@ -1,7 +1,7 @@
-"""Files people write, strictly: YAML → typed models, or every mistake at once with its line and a hint.
+"""Configuration files, read strictly: YAML → typed models, or all mistakes at once, each with its line and a hint.
 
-Owns PyYAML's reading half and pydantic. Knows no model of its own: systems bring theirs.
-Loads pydantic: command lines import this room inside the commands that read a file.
+The only package that reads with PyYAML and pydantic. Contains no model: each system defines its own.
+Loads pydantic: command lines import this package inside the commands that read a file.
 """
 
 from neorion.keel.config.erase_env import erase_from_environment

@@ -1,6 +1,6 @@
-"""YAML text → a tree in which every value knows where it stands.
+"""Reads YAML text into a tree in which every value has its position.
 
-The subset is what a person can read without knowing YAML: one document, no anchors, no tags, no key twice.
+Accepts a subset that needs no knowledge of YAML: one document, no anchors, no tags, no duplicate keys.
 It is read from parser events and not from PyYAML's own tree, whose recursion a deep file would overflow.
 """
 
@@ -18,21 +18,21 @@ Step = str | int
 Steps = tuple[Step, ...]
 Scalar = str | int | float | bool | None
 
-# A fleet of ten thousand nodes is described by pools in a few kilobytes: who writes more made a mistake, or means harm.
+# Pools describe a fleet of ten thousand nodes in a few kilobytes, so a larger file is a mistake or an attack.
 TEXT_MAX_BYTES = 1 << 20
 NODES_MAX = 50_000
 DEPTH_MAX = 64
-# More than anybody corrects in one go; the rest shows itself afterwards.
+# More than a person corrects at once; the rest is reported in the next run.
 FINDINGS_MAX = 100
 
-# libyaml is twenty times as fast; a Python built without it still reads the same files.
+# libyaml is twenty times as fast. A Python built without it reads the same files.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INT_MAX_DIGITS = 19
 _SHORT = 40
-# Escapes in quotes and bytes of the environment can bring half a character in; nothing after us could write it out.
+# Escapes in quotes and bytes of the environment can contain unpaired surrogates, which no later step could write.
 UNPAIRED = re.compile("[\ud800-\udfff]")
 _QUOTE = "If it is meant as text, put it in quotes."
 
@@ -47,7 +47,7 @@ class Position:
 
 @dataclass(slots=True)
 class YamlNode:
-    """A value, its place, and the place of its key (its own, where it has none)."""
+    """A value, its position, and the position of its key (its own position, where it has none)."""
 
     place: Position
     key_place: Position
@@ -58,7 +58,7 @@ class YamlNode:
     hidden: bool = False
     # The whole scalar is one reference: its text may also fill a number or true/false.
     whole: bool = False
-    # A finding has been made here; what validation says about this value would only repeat it.
+    # A finding exists for this value; a validation error about it would only repeat it.
     broken: bool = False
 
 
@@ -79,7 +79,7 @@ class Findings:
 
 
 class DocumentTooLarge(Exception):
-    """The file cannot be read any further; the finding that says why has been made."""
+    """The file exceeds a limit or is unreadable. The finding that states the reason has been added."""
 
 
 def dotted(steps: Steps) -> str:
@@ -91,7 +91,7 @@ def dotted(steps: Steps) -> str:
 
 
 def short(text: str) -> str:
-    """Enough of a text to know it again."""
+    """The beginning of a text, enough to recognise it."""
     return text if len(text) <= _SHORT else f"{text[:_SHORT]}…"
 
 
@@ -125,7 +125,7 @@ def decode(content: bytes, findings: Findings) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start].decode()
-        place = _place_of(before, len(before))
+        place = _position_of(before, len(before))
     findings.add(place, (), "config.yaml", "The file is not UTF-8 text.", "Save it as UTF-8.")
     raise DocumentTooLarge
 
@@ -135,7 +135,7 @@ def read(text: str, findings: Findings) -> YamlNode:
     bad = _UNPRINTABLE.search(text)
     if bad is not None:
         findings.add(
-            _place_of(text, bad.start()),
+            _position_of(text, bad.start()),
             (),
             "config.yaml",
             f"The character U+{ord(bad[0]):04X} cannot stand in a YAML file.",
@@ -148,7 +148,7 @@ def read(text: str, findings: Findings) -> YamlNode:
     return builder.root or YamlNode(Position(1, 1), Position(1, 1), None)
 
 
-def _place_of(text: str, offset: int) -> Position:
+def _position_of(text: str, offset: int) -> Position:
     return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
@@ -169,7 +169,7 @@ def _events(text: str, findings: Findings) -> Iterator[yaml.Event]:
 
 @dataclass(slots=True)
 class _OpenContainer:
-    """A list or mapping whose end has not come yet, and the key that waits for its value."""
+    """A list or mapping whose end has not been read, and the key whose value comes next."""
 
     node: YamlNode
     steps: Steps
@@ -224,7 +224,7 @@ class _Builder:
         node = self._node(event, event.value)
         node.text = event.value
         if UNPAIRED.search(node.text):
-            self._refuse(node, "config.yaml", "Half of a surrogate pair is no character.")
+            self._refuse(node, "config.yaml", "Half of a surrogate pair is not a valid character.")
             node.value = None
         elif event.implicit[0]:  # neither quoted nor a block
             try:

@@ -10,7 +10,7 @@ log = logger(__name__)
 
 
 def erase_from_environment(secrets: Collection[str]) -> None:
-    """Erases every variable whose value is one of the secrets.
+    """Erases every variable with one of the secrets as its value.
 
     Unsetting alone is not enough: the strings of the first environment stay in memory, and processes of the same user read
     them in /proc/PID/environ.

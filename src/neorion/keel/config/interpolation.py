@@ -30,15 +30,15 @@ _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 @dataclass(slots=True)
 class Sources:
-    """Where references find their values: variables, and files beside the one being read."""
+    """The sources of referenced values: variables, and files in the folder of the configuration file."""
 
     env: Mapping[str, str]
     folder: Path
-    # What references may still bring: a small file must not become a large one by naming another a thousand times.
+    # The remaining characters that references may add: a small file must not become large by many references.
     characters_left: int = TEXT_MAX_BYTES
 
-    def look_up(self, reference: str) -> str:
-        value = _look_up(reference, self)
+    def resolved(self, reference: str) -> str:
+        value = _value_of_reference(reference, self)
         self.characters_left -= len(value)
         if self.characters_left < 0:
             raise DocumentTooLarge
@@ -53,11 +53,11 @@ class _Unresolved(Exception):
 
 
 def resolve(root: YamlNode, sources: Sources, findings: Findings) -> None:
-    """Puts values in the place of references, throughout the tree."""
+    """Replaces references by their values, throughout the tree."""
     waiting: list[tuple[YamlNode, Steps]] = [(root, ())]
     while waiting:
         node, steps = waiting.pop()
-        # Reversed, because the last one put down is the first one taken up: findings come in the order of the file.
+        # Reversed, because the list is used as a stack: findings come in the order of the file.
         if isinstance(node.value, list):
             waiting.extend((child, (*steps, index)) for index, child in reversed([*enumerate(node.value)]))
         elif isinstance(node.value, dict):
@@ -83,20 +83,20 @@ def _resolve_text(node: YamlNode, text: str, sources: Sources) -> None:
         if found[1] is None:
             raise _Unresolved("A reference begins here and does not end.", "Write $${ for a plain ${.")
         node.hidden = True
-        return sources.look_up(found[1])
+        return sources.resolved(found[1])
 
     whole = _REFERENCE.fullmatch(text)
     node.whole = whole is not None and whole[1] is not None
     node.value = _REFERENCE.sub(value_of, text)
 
 
-def _look_up(inner: str, sources: Sources) -> str:
+def _value_of_reference(inner: str, sources: Sources) -> str:
     if inner.startswith("file:"):
         return _file_text(sources.folder / inner.removeprefix("file:"))
     found = _VARIABLE.fullmatch(inner)
     if found is None:
         raise _Unresolved(
-            f"${{{inner[:40]}}} is no reference.",
+            f"${{{inner[:40]}}} is not a valid reference.",
             "Write ${NAME}, ${NAME:-default} or ${file:path}, and $${ for a plain ${.",
         )
     name, default = found.groups()
@@ -115,10 +115,10 @@ def _look_up(inner: str, sources: Sources) -> str:
 
 
 def _file_text(path: Path) -> str:
-    """Without the line end that editors and `echo` leave behind."""
+    """Reads a file without the line end that editors and `echo` append."""
     hint = "A relative path starts at the folder of this file."
     try:
-        # Without O_NONBLOCK a pipe without a writer would hold us here for ever.
+        # Without O_NONBLOCK, opening a pipe without a writer would block for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the name is not possible"

@@ -1,4 +1,4 @@
-"""From a file to a typed model, or to everything that is wrong with it."""
+"""Loads a file into a typed model, or reports everything that is wrong with it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -27,13 +27,13 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 
 class InvalidConfig(Invalid):
-    """A file is wrong; `findings` say where, and what to do about each."""
+    """A file is not valid; `findings` hold the position, the reason and a hint for each mistake."""
 
     findings: tuple[Finding, ...] = ()
 
 
 def load(path: Path, model: type[AnyModel], env: Mapping[str, str]) -> AnyModel:
-    """The model that a file describes. References are looked up in `env` and beside the file."""
+    """Returns the model that a file describes. References are resolved in `env` and in the file's folder."""
     return _loaded(_content(path), model, Sources(env, path.parent), str(path))
 
 
@@ -53,11 +53,11 @@ def loads(
 def _content(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            # One byte more than is allowed tells a file that is too large without reading all of it.
+            # One byte above the limit reveals a file that is too large without reading all of it.
             return file.read(TEXT_MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFound(
-            "config.missing", f"There is no file {path}.", hint="Check the path, or create the file."
+            "config.missing", f"The file {path} does not exist.", hint="Check the path, or create the file."
         ) from None
     except PermissionError:
         raise Denied(
@@ -81,7 +81,7 @@ def _loaded(content: bytes, model: type[AnyModel], sources: Sources, file: str) 
     except DocumentTooLarge:
         loaded = None
     if loaded is None or findings.found:
-        # Raised here, outside of any handler: a traceback must not show what pydantic was given.
+        # Raised outside of any handler, because a traceback must not show the input of pydantic.
         raise _refusal(findings)
     return loaded
 
@@ -103,10 +103,10 @@ def _refusal(findings: Findings) -> InvalidConfig:
 
 
 def _validated(root: YamlNode, model: type[AnyModel], findings: Findings) -> AnyModel | None:
-    """Validates as JSON, pydantic's strict mode for data: "3" is no number, but a list fills a tuple."""
+    """Validates as JSON, pydantic's strict mode for data: "3" is not a number, but a list fills a tuple."""
     while True:
         try:
-            # A file without a value is one in which every key was left out.
+            # A file without a value is a mapping without keys.
             plain: object = {} if root.value is None else _plain(root)
             loaded = model.model_validate_json(json.dumps(plain))
         except ValidationError as error:
@@ -122,7 +122,7 @@ def _validated(root: YamlNode, model: type[AnyModel], findings: Findings) -> Any
 
 
 def _reread(node: YamlNode) -> bool:
-    """A field that refused the text of a whole reference may still take the number or truth it spells."""
+    """Converts the text of a whole reference to the number or boolean that it spells, after the field refused the text."""
     if not node.whole or not isinstance(node.value, str):
         return False
     node.whole = False
@@ -144,7 +144,7 @@ def _plain(node: YamlNode) -> object:
 
 
 def _problems(value: object, steps: Steps) -> Iterator[tuple[Steps, Problem]]:
-    """What the models in a tree of values say of themselves, each with the path to the model that says it."""
+    """The problems that the models in a tree of values report, each with the path to its model."""
     if isinstance(value, Model):
         for problem in value.problems():
             yield steps, problem

@@ -22,7 +22,7 @@ class Located:
 
 
 def locate(root: YamlNode, loc: Steps) -> Located:
-    """Steps the file does not know are names of union members, or a key that is missing."""
+    """Follows `loc` through the tree. Steps that the file lacks are names of union members, or a missing key."""
     node, steps, beyond, broken = root, (), (), root.broken
     for step in loc:
         child = _child(node, step)

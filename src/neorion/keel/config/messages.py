@@ -1,4 +1,4 @@
-"""What pydantic found, in our words: one sentence for a person and a hint for the next step."""
+"""Translates pydantic's errors: one sentence for a person and a hint for the next step."""
 
 import re
 from types import NoneType
@@ -11,7 +11,7 @@ from neorion.keel.base import did_you_mean, nearest
 from neorion.keel.config.document import Findings, Steps, YamlNode, dotted, short
 from neorion.keel.config.locate import Located, any_broken, known_keys, locate, walk
 
-# Far more than is shown; the wrong file, or a hostile one, must not cost seconds.
+# Far more than is shown. A wrong or malicious file must not cost seconds.
 _EXPLAINED_MAX: Final = 1_000
 _WINDOW: Final = 8
 _WITHHELD: Final = "is refused; the reason shows a value that came from a reference and is withheld."
@@ -81,7 +81,7 @@ class Explainer:
                     if (at.steps, str(error["loc"][-1])) not in misspelt:
                         self._missing(at, str(error["loc"][-1]))
                 case kind if kind in _EXPECTED:
-                    # The members of a union each complain about the same value: one sentence for all.
+                    # Each member of a union reports the same value: one sentence for all.
                     expected.setdefault(at.steps, []).append(_EXPECTED[kind])
                 case _:
                     self._wrong_value(at, error)
@@ -89,13 +89,16 @@ class Explainer:
             self._wrong_type(locate(self._root, steps), list(dict.fromkeys(kinds)))
 
     def own(self, at: Located, sentence: str, hint: str) -> None:
-        """What a model or a validator says itself, unless it would give a referenced value away."""
+        """Adds an error from a model or validator, unless its text would reveal a referenced value."""
         if at.node.hidden or self._gives_away(f"{sentence} {hint}"):
             sentence, hint = f"{_label(at.steps)} {_WITHHELD}", ""
         self._add(at, "config.wrong_value", sentence, hint)
 
     def _gives_away(self, words: str) -> bool:
-        """Whether a referenced value shows in them. Of a long one a part is enough: messages cut values short."""
+        """True if a referenced value occurs in `words`.
+
+        A part of a long value is enough, because messages cut values short.
+        """
         return any(
             words[at : at + _WINDOW] in self._hidden_text for at in range(len(words) - _WINDOW + 1)
         ) or any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", words) for word in self._hidden_words)
@@ -113,7 +116,7 @@ class Explainer:
             at.node.key_place,
             at.steps,
             "config.unknown_key",
-            f'"{short(key)}" is no known key here.',
+            f'"{short(key)}" is not a known key here.',
             hint,
         )
         return at.steps[:-1], nearest(key, free) or ""

@@ -1,4 +1,4 @@
-"""What models of files are made of: the strict base class, and fields for the units of `keel.base`.
+"""Base class and field types of configuration models: strict, with the units of `keel.base`.
 
 class Scaling(Model):
     max_nodes: int
@@ -16,14 +16,14 @@ from neorion.keel.config.document import Steps
 
 _DURATION_TEXT = r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h|d|w))+$|^[0-9]+(\.[0-9]+)?$"
 _QUANTITY_TEXT = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+|([numkKMGTPE]|[KMGTPE]i)?B?)$"
-# What a file may hold instead of any value, as editors should know it.
+# A file may hold a reference instead of any value; editors learn the form from the schema.
 REFERENCE = {"type": "string", "pattern": r"\$\{[^{}]+\}", "description": "A reference: ${NAME}."}
 _TIME_UNITS = ("nanoseconds", "microseconds", "milliseconds", "seconds", "minutes", "hours", "days")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a model finds wrong with itself: `steps` leads from the model to the value."""
+    """A mistake that a model finds in itself: `steps` leads from the model to the value."""
 
     steps: Steps
     sentence: str
@@ -31,21 +31,21 @@ class Problem:
 
 
 class Model(BaseModel):
-    """A mapping in a file: its keys are known, its values have the type they are declared with, and it never changes."""
+    """A mapping in a file: keys are known, values have the declared types, and instances are immutable."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True
     )
 
     def problems(self) -> Iterable[Problem]:
-        """What no single field can see: names that lead nowhere, limits that contradict each other."""
+        """Mistakes that no single field can detect: names that do not exist, limits that contradict each other."""
         return ()
 
 
 def _name(text: str) -> str:
     if not is_name(text):
         raise ValueError(
-            f'"{text[:40]}" is no name; use lower-case letters, digits and dashes, '
+            f'"{text[:40]}" is not a valid name; use lower-case letters, digits and dashes, '
             f"at most {NAME_MAX}, with a letter or digit at both ends"
         )
     return text

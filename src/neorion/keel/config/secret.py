@@ -1,4 +1,4 @@
-"""A value that shows itself only when asked."""
+"""A value whose repr hides it; `reveal` returns the text."""
 
 from hmac import compare_digest
 from typing import Final

@@ -12,8 +12,8 @@ _DIGEST: Final = "sha256:"
 class SecretFile:
     """A secret that stays the same after a restart. A file without content counts as none and is generated again.
 
-    `prefix` stands before the secret in the file and is no part of it. It is the digest of a server's certificate, by
-    which readers of the file know the server.
+    `prefix` comes before the secret in the file and is not part of it. It is the digest of a server's certificate, by
+    which readers of the file recognise the server.
     """
 
     def __init__(self, path: Path, ids: Ids, prefix: str = "") -> None:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 over connections of our own: requests and answers as bytes, links, dialling, proxies, kept connections.
+"""An HTTP/1.1 client: requests and responses as bytes, connections, dialling, proxies, and a connection pool.
 
-Knows nothing of what travels: the Kubernetes client and the RPC client both stand on it.
+Independent of the content: the Kubernetes client and the RPC client both use it.
 """

@@ -1,4 +1,4 @@
-"""A connection as bytes both ways, without more buffers than a loop's own."""
+"""A connection as a stream of bytes in both directions, with a bounded read buffer."""
 
 import asyncio
 import select
@@ -8,14 +8,14 @@ from typing import cast
 
 from neorion.keel.http.message import ResponseHead, ResponseParser
 
-# What comes while nobody reads; beyond this the peer has to wait.
+# Bytes received and not read yet; beyond this the peer has to wait.
 _WAITING_MAX = 256 * 1024
-# For a peer that does not read.
+# The time for a peer that does not read to receive the rest.
 _LEAVING_S = 2.0
 
 
 class BoundedStream(asyncio.Protocol):
-    """One connection. One task reads; any may write."""
+    """One connection. One task reads; any task may write."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -31,7 +31,7 @@ class BoundedStream(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        assert self._transport is not None  # noqa: S101 -- a loop connects before it gives the link away
+        assert self._transport is not None  # noqa: S101 -- a loop connects before it returns the protocol
         return self._transport
 
     @property
@@ -40,12 +40,12 @@ class BoundedStream(asyncio.Protocol):
 
     @property
     def rests(self) -> bool:
-        """Whether it still stands, and nothing came that nobody asked for."""
+        """True if the connection is open and no unexpected bytes have arrived."""
         return not self._ended and not self._came
 
     @property
     def has_unread_bytes(self) -> bool:
-        """Whether the kernel holds bytes or an end that the loop has not seen yet, as after a long pause of the loop."""
+        """True if the kernel holds bytes or an end that the loop has not read yet, as after a long pause of the loop."""
         waiting = select.poll()
         waiting.register(self.transport.get_extra_info("socket"), select.POLLIN)
         return bool(waiting.poll(0))
@@ -80,7 +80,7 @@ class BoundedStream(asyncio.Protocol):
         self._room = None
 
     async def some(self) -> bytes:
-        """What has come, as soon as there is something; nothing at the end."""
+        """Returns the received bytes, waiting for the first; empty at the end of the stream."""
         while not self._came:
             if self._error is not None:
                 raise ConnectionResetError("the connection broke") from self._error
@@ -100,7 +100,7 @@ class BoundedStream(asyncio.Protocol):
         return data
 
     async def head(self, reading: ResponseParser) -> ResponseHead:
-        """The beginning of the next answer."""
+        """Reads the head of the next response."""
         reading.expect()
         while reading.head is None:
             data = await self.some()
@@ -115,33 +115,33 @@ class BoundedStream(asyncio.Protocol):
         self.transport.write(data)
 
     async def drain(self) -> None:
-        """Returns when there is room for more."""
+        """Waits until the write buffer has room."""
         while self._room is not None and not self._ended:
             await asyncio.shield(self._room)
 
     async def start_tls(self, context: ssl.SSLContext, name: str) -> None:
-        """From here on in TLS, with whom this connection leads to."""
+        """Switches the connection to TLS; `name` is the server name to verify."""
         made = await self._loop.start_tls(self.transport, self, context, server_hostname=name)
         if made is None:
             raise ConnectionResetError("the connection ended before TLS began")
         self._transport = made
 
     def close(self) -> None:
-        """At once: what is on its way may be lost. Also where it did not come about."""
+        """Closes at once; unsent bytes may be lost. Safe before the connection is made."""
         self._ended = True
         if self._transport is not None:
             self._transport.abort()
 
     def finish(self) -> None:
-        """As soon as what is on its way has left."""
+        """Closes after the write buffer has been sent."""
         self._ended = True
         self.transport.close()
 
-    def when_closed(self, tell: Callable[["BoundedStream"], object]) -> None:
-        self._closed.add_done_callback(lambda _: tell(self))
+    def when_closed(self, callback: Callable[["BoundedStream"], object]) -> None:
+        self._closed.add_done_callback(lambda _: callback(self))
 
     async def gone(self) -> None:
-        """Returns when nothing is left of it. What is on its way has a moment to leave."""
+        """Waits until the connection is closed. Aborts it if sending the rest takes too long."""
         try:
             async with asyncio.timeout(_LEAVING_S):
                 await asyncio.shield(self._closed)

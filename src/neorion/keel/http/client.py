@@ -1,4 +1,4 @@
-"""Requests to one server over kept connections, from whichever event loop asks."""
+"""Requests to one server over pooled connections, from any event loop."""
 
 import asyncio
 import ssl
@@ -20,10 +20,10 @@ IDLE_S: Final = 40.0
 
 
 class TooLarge(Exception):
-    """The answer is larger than the caller accepts."""
+    """The response is larger than the caller accepts."""
 
 
-# All that a request can fail with, a timeout of the caller included.
+# All errors that a request can raise, a timeout of the caller included.
 FAILURES: Final = (OSError, DialError, ProtocolError, TooLarge)
 
 
@@ -37,30 +37,30 @@ class Request(Struct, frozen=True):
 
 
 class Response(Protocol):
-    """The answer to a request: its head, and its body in parts."""
+    """The response to a request: its head, and its body in parts."""
 
     head: ResponseHead
 
-    async def piece(self) -> bytes:
-        """The next part of the body; empty at its end. Raises OSError where the connection breaks."""
+    async def next_part(self) -> bytes:
+        """Returns the next part of the body; empty at its end. Raises OSError if the connection breaks."""
         ...
 
     def release(self) -> None:
-        """Ends the use of the answer. What is unread of it is dropped, and the server learns of that."""
+        """Releases the connection. An unread rest of the body is dropped, which the server notices."""
         ...
 
 
 class Transport(Protocol):
     """Carries one HTTP request: over sockets, or in memory under a simulator.
 
-    Raises Unreached where nothing was sent, and OSError or Garbled where the request may have arrived.
+    Raises DialError if nothing was sent, and OSError or ProtocolError if the request may have arrived.
     """
 
     async def send(self, request: Request) -> Response: ...
 
 
 class HttpTransport:
-    """Connections to one server. They belong to the event loop that opened them, and each loop has its own."""
+    """Connections to one server. They belong to the event loop that opened them; each loop has its own."""
 
     def __init__(
         self, server: str, tls: ssl.SSLContext | None = None, proxy: str = "", clock: Clock | None = None
@@ -92,10 +92,10 @@ class HttpTransport:
 
 
 async def read(response: Response, most: int) -> bytes:
-    """The whole body, which may have `most` bytes; the response is released."""
+    """Reads the whole body, of at most `most` bytes, and releases the response."""
     try:
         parts: list[bytes] = []
-        while part := await response.piece():
+        while part := await response.next_part():
             most -= len(part)
             if most < 0:
                 raise TooLarge
@@ -106,6 +106,6 @@ async def read(response: Response, most: int) -> bytes:
 
 
 async def fetch(transport: Transport, request: Request, most: int = 2**20) -> tuple[ResponseHead, bytes]:
-    """Sends a request and reads the whole answer."""
+    """Sends a request and reads the whole response."""
     response = await transport.send(request)
     return response.head, await read(response, most)

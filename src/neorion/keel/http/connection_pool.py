@@ -1,4 +1,4 @@
-"""Connections that are kept between requests, and the answers that come over them."""
+"""A pool of connections that are reused between requests, and the responses on them."""
 
 import asyncio
 import ssl
@@ -11,24 +11,25 @@ from neorion.keel.http.bounded_stream import BoundedStream
 from neorion.keel.http.dialer import Dialer
 from neorion.keel.http.message import Headers, ProtocolError, ResponseHead, ResponseParser, write_head
 
-# One for each request in flight and each open watch; what is more waits until one is free.
+# One for each request in flight and each open watch; further requests wait until one is free.
 CONNECTIONS_MAX = 128
-# Less than a request may take: who waits in vain hears of the crowd here, and not of a server that was never asked.
-PLACE_S_MAX = 60.0
-# Longer than an idle moment of a controller, shorter than what the server and load balancers allow.
+# Below the timeout of a request, so that a caller gets `PoolExhausted` and not a timeout of a server that it never
+# reached.
+SLOT_S_MAX = 60.0
+# Longer than the pauses of a controller, shorter than the idle timeouts of servers and load balancers.
 IDLE_S_MAX = 60.0
-# A page of a list of large objects is a tenth of it. Watches, logs and commands are read piece by piece.
+# A page of a list of large objects is a tenth of it. Watches, logs and commands are read in parts.
 BODY_BYTES_MAX = 128 * 2**20
-# A refusal is a small object; an error page of a proxy is not much larger.
+# An error is a small object; an error page of a proxy is not much larger.
 ERROR_BYTES_MAX = 2**20
 
 
 class PoolExhausted(Exception):
-    """Nobody gave a connection back. Nothing was sent."""
+    """No connection became free in time. Nothing was sent."""
 
 
 class Connection:
-    """A link to the server, what is read from it, the TLS it stands on, and since when it rests."""
+    """A connection to the server, its parser and TLS context, and the time since which it is idle."""
 
     def __init__(self, link: BoundedStream, tls: ssl.SSLContext | None) -> None:
         self.link = link
@@ -37,7 +38,10 @@ class Connection:
         self.rests_since: float | None = None
 
     async def ask(self, request: bytes, *, may_be_silent: bool) -> ResponseHead | None:
-        """The head of the answer; none, if that may be, where the connection ends without one."""
+        """Sends a request and returns the head of the response.
+
+        None if `may_be_silent` and the connection ended without one.
+        """
         try:
             self.link.write(request)
             return await self.link.head(self.reading)
@@ -48,7 +52,7 @@ class Connection:
 
 
 class PooledResponse:
-    """An answer: its head, and its body as it comes. Leaving its block gives the connection back."""
+    """A response: its head, and its body as it arrives. Leaving its block returns the connection."""
 
     def __init__(self, connection: Connection, head: ResponseHead, home: "ConnectionPool") -> None:
         self.head = head
@@ -64,32 +68,32 @@ class PooledResponse:
     ) -> None:
         self.release()
 
-    async def piece(self) -> bytes:
-        """The next part of the body; nothing after the last."""
-        while not (piece := self._reading.take()) and not self._reading.done:
+    async def next_part(self) -> bytes:
+        """Returns the next part of the body; empty after the last."""
+        while not (part := self._reading.take()) and not self._reading.done:
             if data := await self.connection.link.some():
                 self._reading.feed(data)
             elif not self._reading.end():
                 raise ConnectionResetError("the connection ended in the middle of an answer")
-        return piece
+        return part
 
     async def read(self) -> bytes:
-        """The rest of the body, and the connection given back."""
+        """Reads the rest of the body and returns the connection."""
         most = BODY_BYTES_MAX if self.head.status < 400 else ERROR_BYTES_MAX
         size = 0
         try:
-            pieces: list[bytes] = []
-            while piece := await self.piece():
-                pieces.append(piece)
-                size += len(piece)
+            parts: list[bytes] = []
+            while part := await self.next_part():
+                parts.append(part)
+                size += len(part)
                 if size > most:
                     raise ProtocolError(f"an answer of {self.head.status} has more than {most} bytes")
-            return b"".join(pieces)
+            return b"".join(parts)
         finally:
             self.release()
 
     def release(self) -> None:
-        """Gives the connection back, for others to use if nothing of this answer is left in it."""
+        """Returns the connection to the pool, if the response was read completely."""
         if self._home is not None:
             self._home.take_back(self.connection, good=self._reading.done and self.head.stays)
             self._home = None
@@ -105,24 +109,24 @@ class ConnectionPool:
         self._clock = clock
         self._idle_s = idle_s
         self._most = most or CONNECTIONS_MAX
-        self._places = asyncio.Semaphore(self._most)
-        # In the order in which they came to rest.
+        self._slots = asyncio.Semaphore(self._most)
+        # In the order in which they became idle.
         self._resting: deque[Connection] = deque()
         self._open: set[BoundedStream] = set()
 
     def written(self, method: str, path: str, headers: Headers, body: bytes) -> bytes:
-        # The length of nothing is told where something could be.
+        # Methods that may have a body send a length of zero for an empty one.
         length = [("Content-Length", str(len(body)))] if body or method != "GET" else []
         dialer = self._dialer
         return write_head(method, dialer.prefix + path, [*dialer.headers, *headers, *length]) + body
 
     async def ask(self, request: bytes, tls: ssl.SSLContext | None, *, repeatable: bool) -> PooledResponse:
-        """The answer to a request that was written by `written`.
+        """Sends a request that was written by `written`, and returns the response.
 
-        Connections end while they rest, which is seen when the next request is on its way: one that is `repeatable` then
-        goes over another.
+        An idle connection may have ended, which shows only after the next request was sent. A `repeatable` request is
+        then sent again over another connection.
         """
-        await self._take_place()
+        await self._acquire_slot()
         connection: Connection | None = None
         try:
             while True:
@@ -135,22 +139,22 @@ class ConnectionPool:
         except BaseException:
             if connection is not None:
                 connection.link.close()
-            self._places.release()
+            self._slots.release()
             raise
 
-    async def _take_place(self) -> None:
-        if not self._places.locked():
-            # Almost always; a timer would cost more than the rest of it.
-            await self._places.acquire()
+    async def _acquire_slot(self) -> None:
+        if not self._slots.locked():
+            # The usual case, without the cost of a timer.
+            await self._slots.acquire()
             return
         try:
-            async with asyncio.timeout(PLACE_S_MAX):
-                await self._places.acquire()
+            async with asyncio.timeout(SLOT_S_MAX):
+                await self._slots.acquire()
         except TimeoutError:
             raise PoolExhausted(f"{self._most}") from None
 
     def take_back(self, connection: Connection, *, good: bool) -> None:
-        self._places.release()
+        self._slots.release()
         if good and connection.link.rests:
             connection.rests_since = self._clock.monotonic()
             self._resting.append(connection)
@@ -166,7 +170,7 @@ class ConnectionPool:
             await link.gone()
 
     def _rested(self, tls: ssl.SSLContext | None) -> Connection | None:
-        """One that may be used again: that which rested least, so that in time the others go."""
+        """An idle connection that can be reused: the one used last, so that surplus connections expire."""
         oldest = self._clock.monotonic() - self._idle_s
         while self._resting and (self._resting[0].rests_since or 0) < oldest:
             self._resting.popleft().link.close()

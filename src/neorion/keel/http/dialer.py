@@ -1,4 +1,4 @@
-"""The way to a server: its address, the proxy before it, and TLS."""
+"""Opens connections to a server: its address, the proxy in front of it, and TLS."""
 
 import asyncio
 import socket
@@ -12,23 +12,23 @@ from neorion.keel.http.bounded_stream import BoundedStream
 from neorion.keel.http.message import ProtocolError, ResponseParser, write_head
 
 CONNECT_S_MAX = 10.0
-# After a silence of 30 s the kernel asks whether the peer is there, and gives the connection up half a minute later. A
-# watch on a dead machine ends that way. It is no ping of ours, because those go unanswered while output waits to be read.
+# After 30 s of silence the kernel probes the peer, and closes the connection half a minute later. A watch on a dead
+# machine ends this way. Application pings would not work, because they stay unanswered while output waits to be read.
 _SILENCE = socket.TCP_KEEPALIVE if sys.platform == "darwin" else socket.TCP_KEEPIDLE
 KEEPALIVE = ((_SILENCE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3))
-# The kernel asks only idle connections whether the peer is there. One with bytes on the way is given up after this time
-# without an acknowledgement, as idle ones are; otherwise a stalled stream would stand for a quarter of an hour.
+# The kernel probes only idle connections. One with unacknowledged bytes is closed after this time too; otherwise a
+# stalled stream would stay open for a quarter of an hour.
 UNHEARD_MS = 60_000
-# How long an address may be silent before the next one is tried beside it, as RFC 8305 has it.
+# The delay before the next address is tried in parallel (RFC 8305).
 NEXT_ADDRESS_S = 0.25
 
 
 class DialError(Exception):
-    """No connection came about."""
+    """No connection could be opened."""
 
 
 class Dialer:
-    """Opens connections to one server. Requests are written for it: some proxies want to read the whole address."""
+    """Opens connections to one server. `prefix` and `headers` adapt its requests for a proxy."""
 
     def __init__(self, server: str, proxy: str = "", server_name: str = "") -> None:
         self._server = _split(server, "server", "https://host:6443")
@@ -49,14 +49,14 @@ class Dialer:
                     return await _link(self._server, tls if self._secure else None, self._name)
                 return await self._through(self._proxy, tls)
         except TimeoutError:
-            raise DialError(f"{self._way}no connection in time") from None
+            raise DialError(f"{self._proxy_prefix}no connection in time") from None
         except ssl.SSLCertVerificationError:
             raise
         except OSError as error:
-            raise DialError(f"{self._way}{error.strerror or error}") from error
+            raise DialError(f"{self._proxy_prefix}{error.strerror or error}") from error
 
     @property
-    def _way(self) -> str:
+    def _proxy_prefix(self) -> str:
         proxy = self._proxy
         return f"through the proxy {_bracketed(proxy)}:{_port(proxy)}, " if proxy is not None else ""
 
@@ -95,7 +95,8 @@ async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> Bo
             lambda: link, sock=made, ssl=tls, server_hostname=name if tls is not None else None
         )
     except BaseException:
-        # First of all: one whose hands were just shaken would say goodbye on its socket, whose number is soon another's.
+        # Close the transport before the socket: a transport after a handshake writes to its socket, whose number is
+        # soon reused.
         link.close()
         made.close()
         raise
@@ -104,7 +105,7 @@ async def _link(place: SplitResult, tls: ssl.SSLContext | None, name: str) -> Bo
 
 async def _socket(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
     try:
-        # An address that is a number needs nobody's answer, nor the thread that waits for it.
+        # A numeric address needs no resolver, nor the thread that waits for one.
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -134,7 +135,7 @@ def _split(address: str, what: str, example: str) -> SplitResult:
     if not good:
         raise Invalid(
             "http.address",
-            # Without the password that may stand before it.
+            # Without the password that may come before the host.
             f'"{address.rpartition("@")[2]}" is not a valid address of a {what}.',
             hint=f"Write one such as {example}.",
         )

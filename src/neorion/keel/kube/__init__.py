@@ -1,7 +1,7 @@
-"""A Kubernetes kit: kinds, one port for the API, and the client behind it.
+"""Kubernetes access: kinds, a port for the API, and the client that implements it.
 
-Knows the API's own words, never what a system means by them. `core` holds the kinds that every cluster has. Importing this
-room loads no HTTP client: that comes with the first connection.
+Contains the API's own terms, never their meaning to a system. `core` has the kinds of every cluster. Importing this
+package loads no HTTP client: that comes with the first connection.
 """
 
 from neorion.keel.kube.errors import (

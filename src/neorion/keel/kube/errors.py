@@ -1,4 +1,4 @@
-"""The server's refusals, as the error families of the house."""
+"""Translates error responses of the API server to error families."""
 
 from collections.abc import Callable, Sequence
 
@@ -20,26 +20,26 @@ from neorion.keel.base import (
 
 # Enough to find the mistake; the server may list hundreds.
 CAUSES_MAX = 5
-# What the server says of the whole object.
+# The field of a cause that concerns the whole object.
 _NOWHERE = frozenset({"", "<nil>"})
 
 
 class ResourceExpired(Conflict):
-    """The version to watch or list from is no longer known: list again."""
+    """The version to watch or list from has expired: list again."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__("kube.expired", sentence, hint="List again and watch from there.")
 
 
 class AlreadyExists(Conflict):
-    """There is an object of that name."""
+    """An object of that name exists."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__("kube.exists", sentence, hint="Read the one that is there, or choose another name.")
 
 
 class UnknownKind(NotFound):
-    """The server knows no such kind, which says nothing about objects of it."""
+    """The server does not have this kind, which says nothing about objects of that name elsewhere."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class UnknownKind(NotFound):
 
 
 class ServerError(Retry):
-    """The server failed at the request itself, as it does for as long as a webhook that it has to ask is not there."""
+    """The server failed to process the request, for instance because a webhook that it calls is not reachable."""
 
     def __init__(self, sentence: str, after: Duration | None = None) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class ServerError(Retry):
 
 
 class StatusCause(Struct, frozen=True, rename="camel"):
-    """One reason among several, with the field that it is about."""
+    """One of several reasons, with the field that it concerns."""
 
     reason: str = ""
     message: str = ""
@@ -65,7 +65,7 @@ class StatusCause(Struct, frozen=True, rename="camel"):
 
 
 class InvalidObject(Invalid):
-    """The server found the object wrong; `causes` says where."""
+    """The server rejected the object; `causes` names the fields."""
 
     def __init__(self, sentence: str, causes: Sequence[StatusCause] = ()) -> None:
         where = ", ".join(
@@ -76,7 +76,7 @@ class InvalidObject(Invalid):
 
 
 class StatusDetails(Struct, frozen=True, rename="camel"):
-    """What a refusal is about."""
+    """The object and the reasons of an error response."""
 
     name: str = ""
     kind: str = ""
@@ -85,7 +85,7 @@ class StatusDetails(Struct, frozen=True, rename="camel"):
 
 
 class Status(Struct, frozen=True, rename="camel"):
-    """How the server says no, and how streams say how they ended."""
+    """The body of an error response, and the final message of a stream."""
 
     status: str = ""
     message: str = ""
@@ -95,10 +95,10 @@ class Status(Struct, frozen=True, rename="camel"):
 
 
 def refusal(status: Status, after: Duration | None = None) -> Error:
-    """The error that a Status stands for; `after` is the Retry-After of its response."""
+    """The error for a Status; `after` is the Retry-After of its response."""
     sentence = status.message or f"The API server answered {status.code} {status.reason}".rstrip() + "."
-    told = status.details.retry_after_seconds
-    after = after or (Duration.of(seconds=told) if told else None)
+    seconds = status.details.retry_after_seconds
+    after = after or (Duration.of(seconds=seconds) if seconds else None)
     if status.code >= 500:
         return _later(status, sentence, after)
     if status.code == 429:
@@ -107,10 +107,10 @@ def refusal(status: Status, after: Duration | None = None) -> Error:
 
 
 def misshapen(kind: str, why: Exception) -> Terminal:
-    """Of what a server sent and the type declared for its kind does not know."""
+    """The error for a response that does not fit the type declared for its kind."""
     return Terminal(
         "kube.shape",
-        f"What the server sent does not fit the type declared for {kind}: {why}.",
+        f"The response of the server does not fit the type declared for {kind}: {why}.",
         hint="Declare the field as the server sends it.",
     )
 
@@ -146,7 +146,7 @@ def _unsupported(_status: Status, sentence: str) -> Error:
 def _conflict(status: Status, sentence: str) -> Error:
     if status.reason == "AlreadyExists":
         return AlreadyExists(sentence)
-    return Conflict("kube.conflict", sentence, hint="Read the object again and decide anew.")
+    return Conflict("kube.conflict", sentence, hint="Read the object again and decide again.")
 
 
 def _expired(_status: Status, sentence: str) -> Error:

@@ -1,4 +1,4 @@
-"""What a program may ask of a Kubernetes API. The client and the memory double both keep this promise."""
+"""The port of the Kubernetes API. The HTTP client and the in-memory double both implement it."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Selector(Struct, frozen=True):
-    """Which objects, in the API's own words: `Selector(labels="app=web,env in (a, b)", fields="spec.nodeName=n1")`."""
+    """Selects objects with the API's selectors: `Selector(labels="app=web,env in (a, b)", fields="spec.nodeName=n1")`."""
 
     labels: str = ""
     fields: str = ""
@@ -25,14 +25,14 @@ ALL = Selector()
 
 
 class ListResult(Struct, Generic[T], frozen=True, gc=False):
-    """The objects at one moment, and the version to watch from."""
+    """The objects at one version, and the version to watch from."""
 
     items: Sequence[T]
     version: str
 
 
 class Added(Struct, Generic[T], frozen=True, gc=False, tag_field="type", tag="ADDED"):
-    """An object is there, seen for the first time by this watch."""
+    """An object that this watch delivers for the first time."""
 
     object: T
 
@@ -50,9 +50,9 @@ class Deleted(Struct, Generic[T], frozen=True, gc=False, tag_field="type", tag="
 
 
 class Bookmark(Struct, frozen=True, gc=False):
-    """Everything up to `version` was told: a watch may resume there.
+    """Everything up to `version` was delivered, so a watch may resume there.
 
-    `initial_done` marks the end of the objects that were there when a watch without `since` began.
+    `initial_done` marks the end of the objects that existed when a watch without `since` began.
     """
 
     version: str
@@ -60,7 +60,10 @@ class Bookmark(Struct, frozen=True, gc=False):
 
 
 class UndecodableObject(Struct, frozen=True, gc=False):
-    """An object has come, changed or gone that does not fit its kind's type. The watch goes on; who asks for the object gets the error."""
+    """An object that does not fit its kind's type has come, changed or gone.
+
+    The watch goes on; reading `object` raises the error.
+    """
 
     meta: ObjectMeta
     error: Terminal
@@ -96,7 +99,7 @@ Patch: TypeAlias = MergePatch | StrategicMergePatch | JsonPatch
 
 
 class DeletionPropagation(StrEnum):
-    """What happens to the objects that the deleted one owns."""
+    """The treatment of objects that the deleted one owns."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -104,7 +107,7 @@ class DeletionPropagation(StrEnum):
 
 
 class DeleteOptions(Struct, frozen=True):
-    """How to delete. With `uid` or `version`, only if the object is still that one."""
+    """Options of a deletion. With `uid` or `version`, it happens only if the object still matches."""
 
     propagation: DeletionPropagation = DeletionPropagation.BACKGROUND
     grace: Duration | None = None
@@ -126,7 +129,7 @@ class ServiceAccountToken(Struct, frozen=True):
 
 
 class PodLogOptions(Struct, frozen=True):
-    """Which lines of a pod's log. `container` may be left out where the pod has one."""
+    """The lines of a pod's log to read. `container` may be empty if the pod has only one."""
 
     container: str = ""
     follow: bool = False
@@ -156,24 +159,26 @@ class KubeApi(Protocol):
     def watch(
         self, kind: Kind[T], namespace: str = "", select: Selector = ALL, since: str = ""
     ) -> AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
-        """Changes after the version `since`; without it, first every object as Added and a Bookmark with `initial_done`.
+        """Watches changes after the version `since`.
 
-        The iterator ends when the server ends the watch, as it does every few minutes: resume from the last version.
-        It may do so in the middle of the first objects too, and these are then no list: begin anew.
-        It raises Expired when that version is too old, which is the time to begin anew, and Retry when the connection breaks.
+        Without `since`, every object comes first as Added, then a Bookmark with `initial_done`.
+        The iterator ends when the server ends the watch, as it does every few minutes: resume from the last version. If
+        it ends before `initial_done`, the objects are not a complete list: start again. Raises ResourceExpired when the
+        version is too old: start again without it. Raises Retry when the connection breaks.
         """
         ...
 
     async def create(self, kind: Kind[T], thing: T | Manifest) -> T:
-        """Raises Exists when there is one of that name."""
+        """Raises AlreadyExists if an object of that name exists."""
         ...
 
     async def apply(
         self, kind: Kind[T], thing: T | Manifest, manager: str, *, force: bool = False, subresource: str = ""
     ) -> T:
-        """Server-side apply: the fields given are the manager's; those it gave before and not now are removed.
+        """Server-side apply: the manager owns the given fields.
 
-        Fields owned by another manager with another value are a Conflict, unless `force` takes them over.
+        Fields that the manager applied before and omits now are removed.
+        A field that another manager owns with another value is a Conflict, unless `force` is set.
         """
         ...
 
@@ -182,7 +187,7 @@ class KubeApi(Protocol):
     ) -> T: ...
 
     async def replace(self, kind: Kind[T], thing: T | Manifest, subresource: str = "") -> T:
-        """Writes the object whole; a Conflict if its resourceVersion is not the newest any more."""
+        """Replaces the whole object; a Conflict if its resourceVersion is not the newest."""
         ...
 
     async def delete(
@@ -192,7 +197,7 @@ class KubeApi(Protocol):
         ...
 
     async def evict(self, name: str, namespace: str, how: DeleteOptions = DELETE) -> None:
-        """Deletes a pod unless a disruption budget forbids it now, which is a Retry with `kube.disruption_budget`."""
+        """Deletes a pod unless a disruption budget forbids it now, which raises a Retry with `kube.disruption_budget`."""
         ...
 
     async def scale(self, kind: Kind[T], name: str, replicas: int, namespace: str = "") -> None: ...
@@ -204,11 +209,11 @@ class KubeApi(Protocol):
         audiences: Sequence[str] = (),
         life: Duration = TOKEN_LIFE,
     ) -> ServiceAccountToken:
-        """A token of a service account; the server may grant a shorter life than asked for, never less than 10 minutes."""
+        """Issues a token of a service account; the server may grant a shorter `life`, but never less than 10 minutes."""
         ...
 
     def logs(
         self, name: str, namespace: str, request: PodLogOptions = ALL_LINES
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The log of a pod's container as it comes, in pieces that do not respect lines."""
+        """Yields the log of a pod's container as it arrives, in chunks that do not end at line ends."""
         ...

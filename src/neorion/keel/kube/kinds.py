@@ -1,4 +1,4 @@
-"""A kind: where its objects live in the API, and the type they are read into."""
+"""A kind: the API path of its objects, and the type they are decoded into."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar, cast
@@ -14,15 +14,15 @@ from neorion.keel.kube.objects import ObjectKey
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-# An object as it is written in a file: what people and charts send to the server.
+# An object as written in a file, by people and charts.
 Manifest = Mapping[str, object]
 
 
 class Kind(Struct, Generic[T_co], frozen=True):
-    """One line defines a kind: `Kind(DevServer, "DevServer", "devservers", "devservers.io")`.
+    """A kind of objects, defined in one line: `Kind(DevServer, "DevServer", "devservers", "devservers.io")`.
 
-    `type` declares only the fields that are read. `whole` says that it declares all of them: only then may an object that
-    was read be written back by `replace`, because what was not declared would be lost.
+    `type` declares only the fields that are read. `whole` states that it declares all fields. Only then may `replace`
+    write back an object that was read, because undeclared fields would be lost.
     """
 
     type: type[T_co]
@@ -39,50 +39,52 @@ class Kind(Struct, Generic[T_co], frozen=True):
 
     @property
     def resource(self) -> str:
-        """The name rights are given by, `devservers.devservers.io`."""
+        """The name of the resource in RBAC rules, `devservers.devservers.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def raw(self) -> "Kind[dict[str, object]]":
-        """The same objects, read with every field."""
+        """The same kind, decoded with every field."""
         return cast("Kind[dict[str, object]]", replace(self, type=dict[str, object], whole=True))
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The address in the API; without a namespace, of all namespaces."""
+        """The path in the API; without a namespace, across all namespaces."""
         if namespace and not self.namespaced:
             raise Invalid(
                 "kube.cluster_wide",
-                f"{self.name} is cluster-wide and lives in no namespace.",
+                f"{self.name} is cluster-wide and has no namespace.",
                 hint=f'Leave out the namespace "{namespace}".',
             )
         if name and self.namespaced and not namespace:
             raise Invalid(
                 "kube.namespace",
                 f'{self.name} "{name}" needs a namespace.',
-                hint="Give the namespace it lives in.",
+                hint="Give its namespace.",
             )
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         parts += ["namespaces", namespace] if namespace else []
         parts += [self.plural, *(part for part in (name, subresource) if part)]
         if any(part in {".", ".."} for part in parts):
             raise Invalid(
-                "kube.name", f'"{name}" is no name of an object.', hint="Use letters, digits and dashes."
+                "kube.name",
+                f'"{name}" is not a valid name of an object.',
+                hint="Use letters, digits and dashes.",
             )
         return "/" + "/".join(quote(part, safe="") for part in parts)
 
     def object_path(self, namespace: str, name: str, subresource: str = "") -> str:
-        """The address of one object. Without a name it would be that of all of them, and a deletion theirs."""
+        """The path of one object. Rejects an empty name, because that path would delete all objects of the kind."""
         if not name:
-            raise Invalid("kube.name", f"A {self.name} without a name is none.", hint="Give its name.")
+            raise Invalid("kube.name", f"The name of a {self.name} is empty.", hint="Give its name.")
         return self.path(namespace, name, subresource)
 
     def manifest(self, thing: object) -> dict[str, object]:
-        """What is sent to the server: the declared fields that differ from their defaults, with kind and version."""
+        """The body of a request: the declared fields that differ from their defaults, with kind and version."""
         body = cast("Manifest", thing if isinstance(thing, Mapping) else msgspec.to_builtins(thing))
         return {"apiVersion": self.api_version, "kind": self.name, **body}
 
     def whole_manifest(self, thing: object) -> dict[str, object]:
-        """What may be written in place of all that is there."""
+        """The body of a request that replaces the whole object."""
         if self.whole or isinstance(thing, Mapping):
             return self.manifest(cast("object", thing))
         raise Invalid(
@@ -92,7 +94,7 @@ class Kind(Struct, Generic[T_co], frozen=True):
         )
 
     def key(self, manifest: Manifest) -> ObjectKey:
-        """The namespace and the name that a manifest gives itself; the name may be left to the server."""
+        """The namespace and name in the metadata of a manifest; the name may be left to the server."""
         try:
             meta = msgspec.convert(manifest.get("metadata", {}), _Named)
         except msgspec.ValidationError as error:
@@ -103,7 +105,7 @@ class Kind(Struct, Generic[T_co], frozen=True):
             raise Invalid(
                 "kube.namespace",
                 f'{self.name} "{meta.name}" needs a namespace.',
-                hint="Give the namespace it lives in.",
+                hint="Give its namespace.",
             )
         return ObjectKey(meta.namespace, meta.name)
 

@@ -1,4 +1,4 @@
-"""What all Kubernetes objects have in common, decoded only as far as somebody reads it."""
+"""Parts that all Kubernetes objects share, limited to the fields that are read."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from neorion.keel.base import Instant, Invalid
 
 
 class ObjectKey(NamedTuple):
-    """Which object of a kind: cluster-wide ones have no namespace."""
+    """The namespace and name of an object; cluster-wide objects have no namespace."""
 
     namespace: str
     name: str
@@ -20,15 +20,15 @@ class ObjectKey(NamedTuple):
 
 
 class KubeStruct(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A piece of an object. Fields nobody declared are skipped when it is read.
+    """A part of an object. Undeclared fields are skipped when it is decoded.
 
-    What equals its default is not written: a partial object is a partial manifest. A field whose zero means something
-    else than its absence is declared `int | None`.
+    A field that equals its default is not written: a partial object is a partial manifest. A field whose zero differs
+    from its absence is declared `int | None`.
     """
 
 
 class OwnerReference(KubeStruct, frozen=True):
-    """An object that this one belongs to and is collected with."""
+    """An object that owns this one. Deleting the owner deletes this object."""
 
     api_version: str
     kind: str
@@ -39,7 +39,7 @@ class OwnerReference(KubeStruct, frozen=True):
 
 
 class ObjectMeta(KubeStruct, frozen=True):
-    """The metadata of an object, without managedFields: they are large, and the server keeps them by itself."""
+    """The metadata of an object, without managedFields: they are large, and the server maintains them."""
 
     name: str = ""
     namespace: str = ""
@@ -61,18 +61,18 @@ class ObjectMeta(KubeStruct, frozen=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The one owner that manages this object."""
+        """The owner that manages this object."""
         return next((owner for owner in self.owners if owner.controller), None)
 
 
 class KubeObject(KubeStruct, frozen=True):
-    """An object with nothing but its metadata; kinds add what their users read."""
+    """An object with its metadata only; kinds add the fields that their users read."""
 
     meta: ObjectMeta = field(name="metadata", default=ObjectMeta())
 
 
 class Condition(KubeStruct, frozen=True):
-    """One aspect of an object's state, as its controller sees it: `status` is "True", "False" or "Unknown"."""
+    """One aspect of an object's state, reported by its controller: `status` is "True", "False" or "Unknown"."""
 
     type: str
     status: str
@@ -87,29 +87,29 @@ class Condition(KubeStruct, frozen=True):
 
 
 def condition(conditions: Iterable[Condition], kind: str) -> Condition | None:
-    """The condition of one type, if the controller has stated it."""
+    """The condition of one type, if it is set."""
     return next((one for one in conditions if one.type == kind), None)
 
 
 def instant(text: str) -> Instant:
-    """A time of the API, with or without a fraction of the second."""
+    """Parses a time of the API, with or without a fraction of the second."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise Invalid(
-            "kube.time", f'"{text[:40]}" is no time.', hint='Write it as "2026-01-31T12:00:00Z".'
+            "kube.time", f'"{text[:40]}" is not a valid time.', hint='Write it as "2026-01-31T12:00:00Z".'
         ) from None
     since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return Instant(((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000)
 
 
 def time_text(moment: Instant) -> str:
-    """The form of most times: whole seconds."""
+    """Formats a time as most fields have it, in whole seconds."""
     return _datetime(moment).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_time_text(moment: Instant) -> str:
-    """The form of times in Leases and Events: always six digits, because the server refuses fewer."""
+    """Formats a time as Leases and Events have it, with six digits, because the server rejects fewer."""
     return _datetime(moment).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

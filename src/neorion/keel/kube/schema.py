@@ -1,4 +1,4 @@
-"""Structural schemas of custom resources, written from the types the code itself decodes, so that the two cannot disagree."""
+"""Generates structural schemas of custom resources from the types that the code decodes, so that both always agree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PrinterColumn:
-    """One column of `kubectl get`. Those of a priority above 0 show with `-o wide`."""
+    """One column of `kubectl get`. Columns with a priority above 0 show with `-o wide`."""
 
     name: str
     path: str
@@ -23,10 +23,10 @@ class PrinterColumn:
 
 @dataclass(frozen=True, slots=True)
 class CustomResource:
-    """What a custom resource is called, and the types of its two halves.
+    """The names of a custom resource, and the types of its spec and status.
 
-    `born` are rules for new objects alone, names among them: what is there already has to stay changeable, or it could not
-    even be let go.
+    `born` are rules for new objects only, such as rules for names. Existing objects must stay changeable, or they could
+    not be deleted.
     """
 
     group: str
@@ -96,8 +96,8 @@ def schema_of(struct: type[Struct], *, defaults: bool = True) -> Schema:
 
 
 def _column(column: PrinterColumn) -> Schema:
-    told: Schema = {"name": column.name, "type": column.type, "jsonPath": column.path}
-    return told | {"priority": column.priority} if column.priority else told
+    schema: Schema = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    return schema | {"priority": column.priority} if column.priority else schema
 
 
 def _write(info: inspect.Type, *, defaults: bool) -> Schema:
@@ -119,14 +119,14 @@ def _collection(
     info: inspect.VarTupleType | inspect.ListType | inspect.DictType, *, defaults: bool
 ) -> Schema:
     if isinstance(info, inspect.DictType):
-        told = {"type": "object", "additionalProperties": _write(info.value_type, defaults=defaults)}
-        return told | _bounds(minProperties=info.min_length, maxProperties=info.max_length)
-    told = {"type": "array", "items": _write(info.item_type, defaults=defaults)}
-    return told | _bounds(minItems=info.min_length, maxItems=info.max_length)
+        schema = {"type": "object", "additionalProperties": _write(info.value_type, defaults=defaults)}
+        return schema | _bounds(minProperties=info.min_length, maxProperties=info.max_length)
+    schema = {"type": "array", "items": _write(info.item_type, defaults=defaults)}
+    return schema | _bounds(minItems=info.min_length, maxItems=info.max_length)
 
 
 def _merged(inner: Schema, added: Mapping[str, Any]) -> Schema:
-    """Rules of a type and of the field that uses it stand together; for the rest the outer word wins."""
+    """Merges the schema of a type with that of the field: rules add up, any other value comes from the field."""
     both = inner.get("x-kubernetes-validations", []) + added.get("x-kubernetes-validations", [])
     merged = inner | dict(added)
     if both:
@@ -154,7 +154,7 @@ def _scalar(info: inspect.Type) -> Schema:
 
 
 def _union(info: inspect.UnionType, *, defaults: bool) -> Schema:
-    """Absent is Kubernetes' way to say None; a number or a text is its one true union."""
+    """The schema of a union: None is an absent field, and int with str is an int-or-string."""
     members = [member for member in info.types if not isinstance(member, inspect.NoneType)]
     if len(members) == 1:
         return _write(members[0], defaults=defaults)
@@ -164,9 +164,9 @@ def _union(info: inspect.UnionType, *, defaults: bool) -> Schema:
 
 
 def _struct(info: inspect.StructType, *, defaults: bool) -> Schema:
-    told: Schema = {"type": "object"}
+    schema: Schema = {"type": "object"}
     if text := (info.cls.__doc__ or "").strip():
-        told["description"] = " ".join(text.split())
+        schema["description"] = " ".join(text.split())
     properties: Schema = {}
     for field in info.fields:
         properties[field.encode_name] = _write(field.type, defaults=defaults)
@@ -175,15 +175,15 @@ def _struct(info: inspect.StructType, *, defaults: bool) -> Schema:
             properties[field.encode_name]["default"] = default
     required = [field.encode_name for field in info.fields if field.required]
     if required:
-        told["required"] = required
+        schema["required"] = required
     declared: tuple[Rule, ...] = getattr(info.cls, "RULES", ())
     if declared:
-        told |= validations(declared)
-    return told | {"properties": properties}
+        schema |= validations(declared)
+    return schema | {"properties": properties}
 
 
 def _default(field: inspect.Field) -> object | None:
-    """What the server fills in; an empty default is only Python's way to read what is absent."""
+    """The default that the server fills in. An empty default only serves to decode an absent field."""
     match field.default:
         case Struct():
             return {}  # its own fields carry their defaults

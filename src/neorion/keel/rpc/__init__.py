@@ -1,6 +1,6 @@
 """Connect services and plain HTTP on one port: server, client, errors across the wire, tokens and roles.
 
-Knows how a call travels, never what it says: services live with the systems that own them, each with its `proto` folder
+Contains the transport of calls, never their content: services belong to systems, each with its `proto` folder
 and the `gen` package made from it. Names load when first used: a command line that only calls never loads the server.
 """
 

@@ -1,7 +1,7 @@
-"""Budgets for requests in progress, so that no kind of caller can crowd out another.
+"""Limits for requests in progress, so that no kind of caller can exclude another.
 
 A lane has room for so many requests in all, and for fewer of any one caller. Machines whose leases depend on the server
-have lanes that nobody else can fill. Callers without a token share one small lane, counted by their address.
+have lanes that no other caller can fill. Callers without a token share one small lane, counted by their address.
 """
 
 from collections import Counter
@@ -13,13 +13,13 @@ from neorion.keel.rpc.auth import ANYONE, KNOWN, Principal
 from neorion.keel.rpc.call_context import CallContext
 from neorion.keel.rpc.limits import RequestLimits
 
-# Without an authenticator there is one caller, which stands for all who can reach the port.
+# Without an authenticator all callers share this principal.
 LOCAL: Final = Principal("local", frozenset({ANYONE, KNOWN}))
 _BUSY_AFTER: Final = Duration.of(seconds=1)
 
 
 class Lane:
-    """Requests of one kind in progress: at most `most`, and at most `each` of one caller."""
+    """Requests of one kind in progress: at most `most`, and at most `each` per caller."""
 
     __slots__ = ("_callers", "_counts", "_each", "_most", "_what")
 
@@ -27,7 +27,7 @@ class Lane:
         self._what = what
         self._most = most
         self._each = each
-        # A dictionary keeps its order: a simulated run must repeat.
+        # A dictionary keeps its order, and a simulated run must repeat.
         self._callers: dict[CallContext, str] = {}
         self._counts: Counter[str] = Counter()
 
@@ -61,7 +61,7 @@ class Lane:
 
 
 class Admission:
-    """The lanes of one server, and the choice between them."""
+    """The lanes of one server, and the selection of a lane for a request."""
 
     def __init__(self, limits: RequestLimits) -> None:
         self._members = limits.member_roles
@@ -80,18 +80,18 @@ class Admission:
         return (*self._user_streams, *self._member_streams)
 
     def enter(self, exchange: CallContext, allow: frozenset[str], *, stream: bool) -> Lane:
-        """Counts a request whose caller is known, or refuses it. Take it off the lane at its end."""
+        """Adds an authorised request to its lane, or rejects it. The caller removes it at the end."""
         if ANYONE in allow:
             lane, caller = self._open, exchange.source
         else:
             lane = self._lane(exchange.principal, allow, stream=stream)
-            # Without tokens all callers have one name, and none of them can be counted.
+            # Without tokens all callers share one name, so they cannot be counted.
             caller = "" if exchange.principal is LOCAL else exchange.principal.name
         lane.enter(exchange, caller)
         return lane
 
     def _lane(self, caller: Principal, allow: frozenset[str], *, stream: bool) -> Lane:
-        # Without tokens the method alone tells who calls.
+        # Without tokens only the method identifies the kind of caller.
         if self._members & caller.roles or (caller is LOCAL and allow <= self._members):
             return self._member_streams if stream else self._member_calls
         return self._user_streams if stream else self._user_calls

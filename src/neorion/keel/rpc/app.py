@@ -1,7 +1,7 @@
-"""What a process serves on its one port: services and plain routes, behind one ordered set of checks.
+"""The ASGI application of a process: services and plain routes, behind one ordered set of checks.
 
-A request passes, in this order: correlation id, the table of methods, the limits, the deadline, who asks and whether
-they may, the body, the handler. Whatever fails on the way becomes one typed error in the form the caller understands.
+A request passes, in this order: correlation id, table of methods, limits, deadline, authentication and
+authorization, body, handler. Any failure becomes one typed error in the caller's format.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 _WITHOUT_BODY: Final = frozenset({"GET", "HEAD"})
 _DRAIN_AFTER: Final = Duration.of(seconds=1)
-# How long a cancelled handler may take to clean up before the server goes on without it.
+# The time for a cancelled handler to clean up before the server continues without it.
 _CLEANUP_S: Final = 2.0
 
 
-# Who was refused, which path, and with what.
+# Called with the rejected caller, the path and the error.
 OnDenied = Callable[[Principal, str, Denied], Awaitable[None]]
 
 
 class AsgiApp:
     """An ASGI application of services and routes.
 
-    It needs no socket: `serve` puts it on a port, `MemoryTransport` calls it in memory. Once drained it stays so: a
-    server that starts again makes a new one.
+    It needs no socket: `serve` puts it on a port, `MemoryTransport` calls it in memory. It stays drained: a server that
+    starts again creates a new one.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class AsgiApp:
         limits: RequestLimits | None = None,
         on_denied: OnDenied | None = None,
     ) -> None:
-        """`on_denied` hears of each known caller without the role for a method, before the caller does."""
+        """`on_denied` is called for each authenticated caller without the role for a method, before the response."""
         self.limits = limits or RequestLimits()
         self._on_denied = on_denied
         self.authenticator = authenticator
@@ -71,8 +71,8 @@ class AsgiApp:
         self.draining = False
 
     @property
-    def asks_everybody(self) -> bool:
-        """Whether nobody is let in without a token."""
+    def requires_token(self) -> bool:
+        """True if every caller needs a token."""
         return self.authenticator is not None and self._guest is None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,14 +89,14 @@ class AsgiApp:
                     raise
                 exchange.settle()
                 await self._refuse(exchange, exchange.verdict)
-            except Exception as error:  # noqa: BLE001 -- the last place where it can become a typed answer
-                told = exchange.verdict or http_errors.typed(error, exchange.correlation_id)
-                await self._refuse(exchange, told)
+            except Exception as error:  # noqa: BLE001 -- the last place that can turn it into a typed response
+                failure = exchange.verdict or http_errors.typed(error, exchange.correlation_id)
+                await self._refuse(exchange, failure)
             finally:
                 exchange.close()
 
     async def drain(self, grace: Duration) -> None:
-        """Takes no more calls, sends streams elsewhere, and lets calls finish for as long as `grace`."""
+        """Rejects new calls, ends streams with a request to reconnect, and waits for calls up to `grace`."""
         self.draining = True
         goodbye = _draining()
         for exchange in self._admission.streams:
@@ -117,7 +117,7 @@ class AsgiApp:
             raise _draining()
         exchange.within(_span(exchange, method), self._body_span)
         _check_form(exchange, method)
-        # Whoever may not call takes up no room.
+        # Callers without permission must not occupy a slot of a lane.
         await self._authorise_call(exchange, method.allow)
         lane = self._admission.enter(exchange, method.allow, stream=method.stream)
         try:
@@ -131,7 +131,7 @@ class AsgiApp:
             self._leave(lane, exchange)
 
     async def _serve_route(self, exchange: CallContext) -> None:
-        """Routes are for probes and people: they have a lane of their own, and are answered while draining."""
+        """Serves a route. Routes are for probes and people: they have their own lane, and are served while draining."""
         scope = exchange.scope
         path, verb = scope["path"], scope["method"]
         verbs = self._routes.get(path)
@@ -144,17 +144,17 @@ class AsgiApp:
         await self._authorise(exchange, route.allow)
         lane = self._admission.enter(exchange, route.allow, stream=False)
         try:
-            # A stranger could announce a body and never send it.
+            # An unauthenticated caller could announce a body and never send it.
             most = 0 if verb in _WITHOUT_BODY else self.limits.body_bytes
             body = await exchange.read_body(most) if most else exchange.skip_body()
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             query = scope["query_string"].decode("latin-1")
-            told = await route.handler(Request(verb, path, query, headers, body, exchange.principal))
+            response = await route.handler(Request(verb, path, query, headers, body, exchange.principal))
         finally:
             self._leave(lane, exchange)
-        extra = [(name.lower().encode(), value.encode()) for name, value in told.headers.items()]
+        extra = [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]
         await exchange.respond(
-            told.status, [(b"content-type", told.content_type.encode()), *extra], told.body
+            response.status, [(b"content-type", response.content_type.encode()), *extra], response.body
         )
 
     def _leave(self, lane: Lane, exchange: CallContext) -> None:
@@ -166,7 +166,7 @@ class AsgiApp:
         try:
             await self._authorise(exchange, allow)
         except Unauthenticated:
-            # A stranger, of whom there is nothing to tell but that they knocked, as often as they like.
+            # An unauthenticated caller is not reported: it has no name, and could repeat the request without end.
             raise
         except Denied as error:
             if self._on_denied is not None:
@@ -179,15 +179,15 @@ class AsgiApp:
             return
         if ANYONE in allow:
             return
-        exchange.principal = await self._known(exchange, self.authenticator)
+        exchange.principal = await self._principal_of(exchange, self.authenticator)
         if KNOWN not in allow and allow.isdisjoint(exchange.principal.roles):
             raise Denied(
                 "rpc.role",
                 f"{exchange.principal.name} may not call {exchange.scope['path']}.",
-                hint=f"It takes one of the roles: {', '.join(sorted(allow))}.",
+                hint=f"Get a token with one of the roles: {', '.join(sorted(allow))}.",
             )
 
-    async def _known(self, exchange: CallContext, authenticator: Authenticator) -> Principal:
+    async def _principal_of(self, exchange: CallContext, authenticator: Authenticator) -> Principal:
         scheme, _, token = exchange.headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer":
             if self._guest is not None and is_local_name(exchange.headers.get(b"host", b"")):
@@ -197,13 +197,13 @@ class AsgiApp:
                 "The request carries no bearer token.",
                 hint="Give the client a token; over HTTP that is the header Authorization: Bearer TOKEN.",
             )
-        # An empty token is never right, whatever the authenticator was given.
-        # The pin before a token is for its owner: a tool that sends both is understood.
+        # An empty token is never valid, whatever the authenticator contains. A pin before the token is ignored, so that
+        # clients may send both.
         shown = PinnedToken.parse(token.decode("latin-1").strip()).token
         principal = await authenticator.authenticate(shown) if shown else None
         if principal is None:
             raise Unauthenticated(
-                "rpc.bad_token", "The server does not know this token.", hint="Get a new token."
+                "rpc.bad_token", "The server does not accept this token.", hint="Get a new token."
             )
         if (peer := exchange.scope.get("client")) is not None:
             self.known_peers.add(str(peer[0]), int(peer[1]))
@@ -211,7 +211,7 @@ class AsgiApp:
 
     async def _refuse(self, exchange: CallContext, error: Error) -> None:
         if exchange.started:
-            return  # the answer, or its beginning, is already on its way
+            return  # a response has started
         kind = _kind(exchange)
         headers: list[tuple[bytes, bytes]] = []
         if (after := http_errors.retry_after_ms(error)) is not None:
@@ -229,29 +229,29 @@ class AsgiApp:
 def _table(services: Iterable["RpcService"], limits: RequestLimits) -> dict[str, Method]:
     table: dict[str, Method] = {}
     for service in services:
-        from neorion.keel.rpc.service import methods  # noqa: PLC0415 -- only who has services pays for Connect
+        from neorion.keel.rpc.service import methods  # noqa: PLC0415 -- only processes with services load Connect
 
         table.update(methods(service, limits))
     return table
 
 
 def _connect_answer(error: Error, kind: bytes) -> tuple[int, bytes, bytes]:
-    from neorion.keel.rpc import wire  # noqa: PLC0415 -- only who is called by Connect pays for it
+    from neorion.keel.rpc import wire  # noqa: PLC0415 -- only Connect requests load it
 
     if kind in STREAM_TYPES:
-        # A stream's status is always 200; its last message tells how it went.
+        # A stream's status is always 200; its last message carries the error.
         return 200, kind, wire.connect_end(error)
     return http_errors.status(error), b"application/json", wire.connect_body(error)
 
 
 def _span(exchange: CallContext, method: Method) -> float:
-    """The seconds the call may take: the caller's wish, but never more than the server gives."""
-    asked = exchange.headers.get(b"connect-timeout-ms")
-    if asked is None:
+    """The time limit of the call in seconds: the caller's timeout, but at most the server's."""
+    timeout = exchange.headers.get(b"connect-timeout-ms")
+    if timeout is None:
         return method.span
-    if not (asked.isdigit() and len(asked) <= 10):
+    if not (timeout.isdigit() and len(timeout) <= 10):
         raise Invalid("rpc.timeout", "Connect-Timeout-Ms is a number of at most ten digits.")
-    return min(method.span, int(asked) / 1000)
+    return min(method.span, int(timeout) / 1000)
 
 
 def _check_form(exchange: CallContext, method: Method) -> None:
@@ -276,7 +276,7 @@ def _kind(exchange: CallContext) -> bytes:
 
 
 def _wrong_verb(path: str, verbs: Iterable[str]) -> Invalid:
-    return Invalid("rpc.method", f"{path} is asked with {' or '.join(sorted(verbs))}.")
+    return Invalid("rpc.method", f"{path} takes {' or '.join(sorted(verbs))}.")
 
 
 def _draining() -> Retry:

@@ -1,4 +1,4 @@
-"""The words of ASGI, the interface between an HTTP server and what it serves."""
+"""Types of ASGI, the interface between an HTTP server and an application."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who calls, and what they may: principals, bearer tokens, roles."""
+"""Authentication: principals, bearer tokens, roles."""
 
 import hashlib
 import hmac
@@ -9,31 +9,31 @@ from typing import Final, Protocol
 
 from neorion.keel.base import Invalid
 
-# Roles nobody has to be given: everybody is ANYONE, whoever showed a valid token is KNOWN.
+# Roles that are never assigned: every caller has ANYONE, every caller with a valid token has KNOWN.
 ANYONE: Final = "anyone"
 KNOWN: Final = "known"
-# Bytes of a digest that find its row; the rest is compared in constant time.
+# The bytes of a digest that select its row; the rest is compared in constant time.
 _BUCKET: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody the server knows by name."""
+    """A caller with a name and roles."""
 
     name: str
     roles: frozenset[str] = frozenset()
 
 
 class Authenticator(Protocol):
-    """Tells whose token it is. Compare secrets in constant time, and never keep or log one."""
+    """Finds the owner of a token. Implementations compare secrets in constant time, and never store or log one."""
 
     async def authenticate(self, token: str) -> Principal | None:
-        """The owner of the token, or None when nobody owns it."""
+        """Returns the owner of the token, or None if it is not valid."""
         ...
 
 
 class TokenAuthenticator:
-    """Tokens known in advance. Only their digests are kept, so neither a dump nor a timing gives one away."""
+    """A fixed set of tokens. Only their digests are kept, so neither a dump nor timing reveals one."""
 
     __slots__ = ("_owners",)
 
@@ -52,7 +52,7 @@ class TokenAuthenticator:
 
 
 class ChainedAuthenticator:
-    """Several authenticators. The first that knows a token decides."""
+    """Several authenticators. The first that accepts a token decides."""
 
     __slots__ = ("_authenticators",)
 
@@ -67,23 +67,23 @@ class ChainedAuthenticator:
 
 
 class AnonymousFallback:
-    """Lets in whoever shows no token, as `guest`, on this machine alone; who shows one is who owns it."""
+    """Accepts callers without a token as `guest`, on this machine only. A caller with a token is authenticated."""
 
-    __slots__ = ("_known", "guest")
+    __slots__ = ("_authenticator", "guest")
 
     def __init__(self, known: Authenticator, guest: Principal) -> None:
-        self._known = known
+        self._authenticator = known
         self.guest = guest
 
     async def authenticate(self, token: str) -> Principal | None:
-        return await self._known.authenticate(token)
+        return await self._authenticator.authenticate(token)
 
 
 def is_local_name(host: bytes) -> bool:
-    """Whether the caller used a name that only this machine has.
+    """True if the Host header is a name that only this machine has.
 
-    A page of a stranger can make a browser on this machine call any name that the stranger's own servers resolve, but not
-    under one of these.
+    A page of another site can make a browser on this machine call any name that the site's DNS resolves, but none of
+    these.
     """
     name, _, port = host.decode("latin-1").rpartition(":")
     name = (name if port.isdigit() else host.decode("latin-1")).strip("[]")
@@ -94,11 +94,11 @@ def is_local_name(host: bytes) -> bool:
 
 
 def check_secret(secret: str, owner: str) -> None:
-    """Refuses an empty secret, which everybody knows."""
+    """Rejects an empty secret."""
     if not secret.strip():
         raise Invalid(
             "rpc.empty_token",
-            f"The token of {owner} is empty, so everybody would know it.",
+            f"The token of {owner} is empty.",
             hint="Generate a token of at least 32 characters.",
         )
 

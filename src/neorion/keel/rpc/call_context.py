@@ -1,4 +1,4 @@
-"""One request while it is served: who asks, until when, and how it is cut short."""
+"""The state of one request: its caller, deadline and cancellation."""
 
 import asyncio
 import re
@@ -14,27 +14,27 @@ from neorion.keel.rpc.asgi import Message, Receive, Scope, Send
 from neorion.keel.rpc.auth import ANYONE, Principal
 from neorion.keel.run.background import create_owned_task
 
-NOBODY: Final = Principal("anyone", frozenset({ANYONE}))
+ANONYMOUS: Final = Principal("anyone", frozenset({ANYONE}))
 
-# A loop may run a timer a little before its time.
+# A loop may run a timer slightly early.
 _TIMER_EARLY_S: Final = 0.001
 _DEALT_WITH: Final = (b"authorization", b"connect-timeout-ms", b"x-correlation-id", b"content-length")
-# Of a body that is too large, so much is read and thrown away: a mistake is answered, an attack is not waited for.
+# The bytes of an oversized body that are read and dropped, so that the client gets the error. Longer bodies are cut.
 _DISCARDED_BYTES_MAX: Final = 64 * 1024 * 1024
 # The largest body in the smallest packets of a link. Each part costs time, however small it is.
 _PARTS_MAX: Final = 16_384
-# Who has not sent anything for so long is waiting for us.
+# A client that has sent nothing for this long waits for the response.
 _SENDING_S: Final = 1.0
-# Nearly every request is answered within it; what only concerns the others is begun after it.
+# Nearly all requests end within this time; work that only concerns the others starts after it.
 _MOMENT_S: Final = 0.1
-# What may stand in a log line and in a header.
+# Characters that are safe in a log line and in a header.
 _CORRELATION: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 _current: ContextVar["CallContext"] = ContextVar("neorion_rpc_exchange")
 
 
 def caller() -> Principal:
-    """Who called the handler that asks."""
+    """The caller of the current handler."""
     return _current.get().principal
 
 
@@ -43,21 +43,21 @@ def current() -> "CallContext":
 
 
 def remaining() -> Duration:
-    """How long the handler that asks may still take. A long poll answers a little before."""
+    """The time left for the current handler. A long poll should respond a little earlier."""
     return _current.get().remaining()
 
 
 class RequestId(Id):
-    """Made for a request that brought no correlation id of its own."""
+    """A correlation id for a request without one."""
 
     __slots__ = ()
     prefix = "req"
 
 
 class CallContext:
-    """A request and the state of its answer.
+    """A request and the state of its response.
 
-    `cut` ends it from outside with a typed error: the handler is cancelled, and whoever writes the answer finds the
+    `cut` ends it from outside with a typed error: the handler is cancelled, and the writer of the response finds the
     error in `verdict`.
     """
 
@@ -86,7 +86,7 @@ class CallContext:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         given = self.headers.get(b"x-correlation-id", b"")
         self.correlation_id = given.decode() if _CORRELATION.fullmatch(given) else ids.new(RequestId)
-        self.principal = NOBODY
+        self.principal = ANONYMOUS
         self.started = False
         self.verdict: Error | None = None
         self._receive = receive
@@ -100,7 +100,7 @@ class CallContext:
         self._body_due = 0.0
         self._watched = False
         self._watcher: asyncio.Task[None] | None = None
-        # The request's own task ends with it, so nobody has to take the value back.
+        # Never reset, because the request's own task and its context end together.
         _current.set(self)
 
     @property
@@ -110,11 +110,11 @@ class CallContext:
         return str(client[0]) if client else "this process"
 
     def within(self, span: float, body_span: float) -> None:
-        """Starts the clock: the body within `body_span` seconds, the answer within `span`."""
+        """Starts the timers: the body within `body_span` seconds, the response within `span`."""
         now = self._loop.time()
         self._deadline = now + span
         self._body_due = now + body_span
-        # One timer serves all; it is set anew only for a request that is still there after a moment, as few are.
+        # One timer serves all. It is set again only for requests that last longer than a moment, which are few.
         self._timer = self._loop.call_at(now + min(span, body_span, _MOMENT_S), self._on_time)
 
     def remaining(self) -> Duration:
@@ -126,7 +126,7 @@ class CallContext:
             self._task.cancel()
 
     def settle(self) -> None:
-        """Takes the cancellation of `cut` back, so that the answer can still be written."""
+        """Reverts the cancellation of `cut`, so that the response can be written."""
         if self._task is not None:
             self._task.uncancel()
 
@@ -135,11 +135,12 @@ class CallContext:
             self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
-        # The task's context leads back here: without this every request would be left to the garbage collector.
+        # The task's context refers back to this object: without this every request would wait for the garbage
+        # collector.
         self._task = self._timer = self._watcher = None
 
     def watch(self) -> None:
-        """From here on a client that goes away ends the handler, if that takes longer than a moment."""
+        """Cancels the handler when the client disconnects, from now on and after a moment."""
         self._watched = True
 
     async def _until_gone(self) -> None:
@@ -148,12 +149,12 @@ class CallContext:
         self.cut(_gone())
 
     def skip_body(self) -> bytes:
-        """Nothing is read, whatever the caller has announced."""
+        """Reads nothing, whatever length the client has announced."""
         self._body = b""
         return self._body
 
     async def read_body(self, most: int) -> bytes:
-        """The whole body; the messages are small by rule, so that nothing is handled half read."""
+        """Reads the whole body. Messages are small by rule, so no handler gets a partial one."""
         declared = self.headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 18 or int(declared) > most:
             await self._discard()
@@ -181,7 +182,10 @@ class CallContext:
         return b"".join(parts), message
 
     async def _discard(self) -> None:
-        """Reads on for a while: a client that is still sending would find the connection broken instead of our answer."""
+        """Reads the rest for a while.
+
+        Otherwise a client that is still sending would see a broken connection and not the error.
+        """
         left = _DISCARDED_BYTES_MAX
         with anyio.CancelScope() as listening:
             while left > 0:
@@ -192,14 +196,14 @@ class CallContext:
                 left -= len(message["body"])
 
     def strip(self) -> None:
-        """Takes away the headers that were dealt with: no handler sees a token, and the deadline has one clock."""
+        """Removes headers that are processed: handlers see no token, and only one deadline applies."""
         headers = self.headers.copy()
         for name in _DEALT_WITH:
             headers.pop(name, None)
         self.scope["headers"] = list(headers.items())
 
     async def receive(self) -> Message:
-        """The body once more, for who reads it by ASGI, then whatever the server still has to say."""
+        """Replays the body for an ASGI application, then passes on later messages of the server."""
         if not self._replayed:
             self._replayed = True
             return {"type": "http.request", "body": self._body, "more_body": False}
@@ -223,7 +227,7 @@ class CallContext:
                 Deadline(
                     "rpc.deadline",
                     "The call took longer than the time given to it.",
-                    hint="Whether it was done is unknown: look before trying again, or give it more time.",
+                    hint="Check whether it was executed before trying again, or give it more time.",
                 )
             )
         elif self._body is None and now >= self._body_due:

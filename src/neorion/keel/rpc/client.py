@@ -1,9 +1,9 @@
-"""The calling side: a channel to one address, from which generated clients are made.
+"""The client side: a channel to one address, from which generated clients are made.
 
     async with connect("controller:7000", ids=SystemIds(), token=token) as channel:
         pong = await channel.client(EchoClient).say(Ping(text="hello"))
 
-Whatever fails is raised as one of the error families: the server's own error, or one that names the address.
+Every failure is raised as one of the error families: the server's own error, or one that names the address.
 """
 
 import os
@@ -33,10 +33,10 @@ _TIMEOUT: Final = Duration.of(seconds=30)
 
 
 class Channel:
-    """What generated clients need to reach one server."""
+    """A channel: generated clients use it to reach one server."""
 
     def __init__(self, address: str, transport: Transport, caller: ConnectCaller, pin: str = "") -> None:
-        """`pin` is the server's, if it is known."""
+        """`pin` is the pin of the server's certificate, if known."""
         self.address = address
         self._pin = pin
         self._transport = transport
@@ -46,11 +46,11 @@ class Channel:
         return kind(self._caller)
 
     def show(self, token: str | None) -> None:
-        """From now on calls carry this token; None is the one that the channel was made with."""
+        """Sets the token of later calls; None restores the one that the channel was created with."""
         self._caller.show(token)
 
     def pinned(self, token: str) -> str:
-        """The token with this server's pin, for another client of the same server."""
+        """Returns the token with this server's pin, for another client of the same server."""
         return str(PinnedToken(self._pin, token))
 
     async def __aenter__(self) -> Self:
@@ -75,12 +75,12 @@ def connect(
     timeout: Duration = _TIMEOUT,
     transport: Transport | None = None,
 ) -> Channel:
-    """A channel to `address`: "controller:7000", "https://10.0.0.7:7000". Connects at the first call.
+    """Creates a channel to `address`: "controller:7000", "https://10.0.0.7:7000". Connects at the first call.
 
-    A token with a pin is for the server of that pin: the channel speaks TLS with it whatever the scheme says, and sends
+    A token with a pin is for the server of that pin: the channel uses TLS whatever the scheme is, and sends
     nothing to any other server.
 
-    `timeout` bounds unary calls that do not bring their own `timeout_ms`; streams end when they end.
+    `timeout` limits unary calls without their own `timeout_ms`; streams have no limit.
     """
     found = _ADDRESS.fullmatch(address)
     if found is None or int(found[3] or 0) > _PORT_MOST:
@@ -101,26 +101,26 @@ def connect(
 def http_transport(
     server: str, tls: ClientTls | None = None, *, direct: bool = False, pin: str = ""
 ) -> HttpTransport:
-    """Connections to a server, also for plain HTTP to servers of others. Close it with `aclose`.
+    """Creates connections to a server, also for plain HTTP to other services. Close it with `aclose`.
 
-    `direct` passes every proxy by, for services on the machine itself, e.g. the metadata of its cloud. `pin` is that of the
-    server's certificate.
+    `direct` ignores proxies, for services on the machine itself, e.g. the metadata service of its cloud. `pin` is the
+    pin of the server's certificate.
     """
     proxy = "" if direct else _proxy(os.environ, server)
     secure = server.startswith("https:")
-    # Files that are named are checked at once, even where the server does not speak TLS.
+    # Named files are checked at once, even if the server does not use TLS.
     context = tls_context(tls or ClientTls()) if tls or (secure and not pin) else None
     return HttpTransport(server, pinned_context(pin, context) if pin else context, proxy)
 
 
 def tls_context(files: ClientTls) -> ssl.SSLContext:
-    """TLS with the files' authority, or with those that the machine trusts."""
+    """A TLS context with the files' authority, or with those of the system."""
     for file in (files.ca, files.cert, files.key):
         _check_readable(file)
     try:
         context = ssl.create_default_context(cafile=files.ca)
         if files.cert is not None:
-            # A key behind a passphrase is refused: OpenSSL would ask for it on the terminal.
+            # A key with a passphrase is refused: OpenSSL would prompt for it on the terminal.
             context.load_cert_chain(files.cert, files.key, password="")
     except (ssl.SSLError, ValueError):
         raise Invalid(
@@ -129,7 +129,7 @@ def tls_context(files: ClientTls) -> ssl.SSLContext:
             hint="Check the PEM files.",
         ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Python 3.13 demands extensions that many private authorities do not write.
+    # Python 3.13 requires extensions that many private authorities omit.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 
@@ -147,7 +147,7 @@ def _check_readable(file: Path | None) -> None:
 
 
 def _proxy(environ: Mapping[str, str], server: str) -> str:
-    """The proxy that the environment names for a server. Servers on this machine have none."""
+    """The proxy of the environment for a server. Servers on this machine have none."""
     proxy = proxy_from(environ, server, fallback="all_proxy")
     if proxy and not _PROXY.fullmatch(proxy):
         raise Invalid(

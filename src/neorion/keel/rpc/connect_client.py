@@ -1,7 +1,7 @@
-"""Connect's calls as a client sends them: messages in and out, identity and correlation with each, families of errors.
+"""The client side of Connect: sends messages with a token and a correlation id, and raises typed errors.
 
-A unary call is one POST with a message as its body. A stream answers with envelopes: a flag, a length and a message;
-the last envelope is JSON and tells how the stream ended.
+A unary call is one POST with a message as its body. A streamed response consists of envelopes: flag, length, message;
+the last envelope is JSON with the outcome of the stream.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from neorion.keel.telemetry import current as current_correlation
 
 T = TypeVar("T", bound=Message)
 
-# A server that answers more than this to one call is broken or not ours.
+# A response larger than this means a broken or foreign server.
 _ANSWER_BYTES_MAX: Final = 64 * 2**20
 _ENVELOPE: Final = struct.Struct(">BI")
 _PLAIN, _END = 0, 2
-# The end of the body follows the end of the stream at once. A connection whose body has no end is not kept.
+# The body should end right after the stream. Otherwise the connection is not kept.
 _LAST_BYTES_S: Final = 1.0
 _UNARY_TYPE: Final = "application/proto"
 _STREAM_TYPE: Final = "application/connect+proto"
@@ -92,7 +92,7 @@ class ConnectCaller:
         deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
         response: Response | None = None
         try:
-            # Around each wait and not around the loop: the deadline must not strike while our caller works.
+            # Around each wait and not around the loop: the deadline must not fire while our caller works.
             async with asyncio.timeout_at(deadline):
                 with self._families():
                     response = await self._transport.send(sent)
@@ -107,12 +107,12 @@ class ConnectCaller:
                 if flag == _END:
                     break
                 if flag != _PLAIN:
-                    raise self._unreadable("it is compressed, which was not asked for")
+                    raise self._unreadable("it is compressed, which was not requested")
                 yield self._message(answer, message)
             if (error := wire.from_connect_end(message)) is not None:
                 raise self._named(error)
         except TimeoutError as error:
-            # One that our caller threw in at the `yield` passes here too.
+            # A timeout that our caller throws in at the `yield` arrives here too.
             raise self._late() from error
         finally:
             if response is not None:
@@ -125,7 +125,7 @@ class ConnectCaller:
             ("Content-Type", content_type),
             ("Connect-Protocol-Version", "1"),
             ("User-Agent", "neorion"),
-            # Our messages are small and our links are fast: compressing costs more than it saves.
+            # Messages are small and links are fast: compression would cost more than it saves.
             ("Accept-Encoding", "identity"),
             ("X-Correlation-Id", current_correlation() or self._ids.new(RequestId)),
         ]
@@ -145,8 +145,8 @@ class ConnectCaller:
         except UnicodeEncodeError as cause:
             raise Invalid(
                 "rpc.unsendable",
-                # No more of it: it may be the value of a secret.
-                f"The request cannot be sent: it holds {cause.object[cause.start]!r}, which is no character.",
+                # Only this character, because the text may be a secret.
+                f"The request cannot be sent: it contains {cause.object[cause.start]!r}, which is not a valid character.",
                 hint="Write names and values as UTF-8; send other bytes in files or arguments.",
             ) from None
 
@@ -156,10 +156,10 @@ class ConnectCaller:
         except ValueError as error:
             self._unreadable(str(error))
 
-    def _check_type(self, response: Response, wanted: str) -> None:
+    def _check_type(self, response: Response, expected: str) -> None:
         found = response.head.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if found != wanted:
-            self._unreadable(f"its content type is {found[:80]!r} instead of {wanted!r}")
+        if found != expected:
+            self._unreadable(f"its content type is {found[:80]!r} instead of {expected!r}")
 
     def _refused(self, response: Response, body: bytes) -> Error:
         return self._named(wire.from_connect_body(response.head.status, body))
@@ -177,7 +177,7 @@ class ConnectCaller:
 
     @contextmanager
     def _families(self) -> Generator[None]:
-        """What can happen to a connection, as one of the error families. A timeout of the caller passes."""
+        """Translates failures of the connection to error families. A timeout of the caller passes unchanged."""
         try:
             yield
         except (DialError, ssl.SSLCertVerificationError) as error:
@@ -199,18 +199,18 @@ class ConnectCaller:
     def _broken(self, cause: Exception) -> Retry | Unauthenticated:
         if _is_about_certificates(cause):
             return self._untrusted(cause)
-        hint = f"Whether {self._address} did the work is unknown: look before trying again."
+        hint = f"Check whether {self._address} executed the request before trying again."
         if self._address.startswith("https:"):
-            # A server refuses a client's certificate only after the handshake, by hanging up.
-            hint += " If it never works, check the client certificate."
+            # A server rejects a client certificate only after the handshake, by closing the connection.
+            hint += " If every call fails, check the client certificate."
         else:
-            # A server of TLS hangs up on plain HTTP.
-            hint += " If it never works, use https://, or a token with the server's pin."
+            # A TLS server closes connections of plain HTTP.
+            hint += " If every call fails, use https://, or a token with the server's pin."
         return Retry("rpc.broken", "The connection broke before the answer.", hint=hint)
 
     def _untrusted(self, cause: Exception) -> Retry | Unauthenticated:
         if isinstance(cause, PinMismatch):
-            # Members of a cluster wait until the right server is back.
+            # Retry, because members of a cluster wait until the right server is back.
             return Retry(
                 "rpc.pin",
                 f"The server at {self._address} is not the one that the token is for. Nothing was sent to it.",
@@ -218,7 +218,7 @@ class ConnectCaller:
             )
         return Unauthenticated(
             "rpc.tls",
-            "The two sides do not trust each other's certificates.",
+            "Client and server do not trust each other's certificates.",
             hint=f"Give the client a token of {self._address}, or check its authority and the client certificate.",
         )
 
@@ -226,19 +226,19 @@ class ConnectCaller:
         return Deadline(
             "rpc.deadline",
             "The server did not answer in time.",
-            hint=f"Whether {self._address} did the work is unknown: look before trying again.",
+            hint=f"Check whether {self._address} executed the request before trying again.",
         )
 
 
 class _Envelopes:
-    """The envelopes of one streamed answer."""
+    """The envelopes of one streamed response."""
 
     def __init__(self, response: Response) -> None:
         self._response = response
         self._buffer = bytearray()
 
     async def next(self) -> tuple[int, bytes]:
-        """The flag and the content of the next envelope. A body that ends before the last one was cut off."""
+        """Returns the flag and the content of the next envelope. Raises if the body ends before the last one."""
         while len(self._buffer) < _ENVELOPE.size:
             await self._fill()
         flag, size = _ENVELOPE.unpack_from(self._buffer)
@@ -254,16 +254,16 @@ class _Envelopes:
         return flag, content
 
     async def _fill(self) -> None:
-        piece = await self._response.piece()
-        if not piece:
+        part = await self._response.next_part()
+        if not part:
             raise ConnectionResetError("the answer ended before its last envelope")
-        self._buffer += piece
+        self._buffer += part
 
     async def _finish(self) -> None:
-        """Reads to the end of the body, so that the connection can be kept."""
+        """Reads to the end of the body, so that the connection can be reused."""
         try:
             async with asyncio.timeout(_LAST_BYTES_S):
-                await self._response.piece()
+                await self._response.next_part()
         except (OSError, ProtocolError):
             return
 

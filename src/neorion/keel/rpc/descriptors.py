@@ -1,4 +1,4 @@
-"""How many connections this process may accept without running out of file descriptors."""
+"""Limits the connections of this process, so that file descriptors remain for other uses."""
 
 import resource
 from typing import Final
@@ -8,14 +8,14 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# For the store, logs, blobs and connections of our own. Strangers must not be able to use these up.
+# For the store, logs, blobs and outgoing connections. Incoming connections must not use these up.
 RESERVED: Final = 256
-# Fewer would not serve a small cluster.
+# Fewer connections would not serve a small cluster.
 _LEAST: Final = 64
 
 
 def connections_allowed(wanted: int) -> int:
-    """At most `wanted`, and so many that the reserve is left. Raises the soft limit of this process if it can."""
+    """Returns the allowed number of connections, at most `wanted`. Raises the soft limit of this process if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     if soft not in (unlimited, hard) and soft < wanted + RESERVED:

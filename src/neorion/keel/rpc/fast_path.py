@@ -1,7 +1,7 @@
-"""The short way of the commonest call: unary, binary, not compressed.
+"""The fast path for the most common call: unary, binary, not compressed.
 
-Connect's own application understands every form of a call and takes twice the time for it. What is not of this one form goes
-there, so nothing is lost here; both answer alike.
+Connect's own application handles every form of a call and takes twice as long. It serves all other
+forms, and its responses are the same.
 """
 
 import gzip
@@ -19,14 +19,14 @@ from neorion.keel.rpc import connect_errors
 from neorion.keel.rpc.call_context import CallContext
 from neorion.keel.rpc.http_errors import unwrapped
 
-# Below it an answer fits one packet, and packing it would only take time.
+# A smaller response fits one packet, and compressing it would only take time.
 _PACKED_FROM: Final = 1400
-# Speed before size: an answer is packed while its caller waits.
+# Fast, because the caller waits while the response is compressed.
 _GZIP_LEVEL: Final = 1
 
 
 class _Context(RequestContext[Any, Any]):
-    """What Connect gives to handlers, made only as far as a handler looks at it."""
+    """The context that Connect passes to handlers; headers are built when a handler reads them."""
 
     def __init__(self, method: MethodInfo[Any, Any], exchange: CallContext) -> None:
         super().__init__(method=method, http_method="POST", request_headers=_NONE)
@@ -42,11 +42,11 @@ class _Context(RequestContext[Any, Any]):
         return self._request_headers
 
     def answered(self) -> list[tuple[bytes, bytes]]:
-        """Headers that the handler set."""
+        """The headers that the handler has set."""
         headers = self._response_headers.allitems() if self._response_headers else ()
         trailers = self._response_trailers.allitems() if self._response_trailers else ()
-        told = [*headers, *((f"trailer-{name}", value) for name, value in trailers)]
-        return [(name.encode(), value.encode()) for name, value in told]
+        pairs = [*headers, *((f"trailer-{name}", value) for name, value in trailers)]
+        return [(name.encode(), value.encode()) for name, value in pairs]
 
 
 _NONE: Final = Headers()
@@ -54,7 +54,7 @@ _NONE: Final = Headers()
 
 @dataclass(frozen=True, slots=True)
 class FastPath:
-    """One method, without anything between the wire and its handler."""
+    """One method that calls its handler directly."""
 
     method: MethodInfo[Any, Any]
     handler: Callable[[Any, RequestContext[Any, Any]], Awaitable[Message]]
@@ -78,8 +78,8 @@ class FastPath:
         try:
             answer = (await self.handler(request, context)).to_binary()
         except Exception as error:
-            if isinstance(told := unwrapped(error), ConnectError):
-                raise connect_errors.from_connect(told) from error
+            if isinstance(pairs := unwrapped(error), ConnectError):
+                raise connect_errors.from_connect(pairs) from error
             raise
         headers = [(b"content-type", b"application/proto"), *context.answered()]
         if len(answer) >= _PACKED_FROM:

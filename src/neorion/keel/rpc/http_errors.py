@@ -1,4 +1,4 @@
-"""What a plain HTTP client reads of an error: its status, and JSON. Knows nothing of Connect, which few processes load."""
+"""Errors for plain HTTP clients: a status and JSON. Does not import Connect, which few processes load."""
 
 import json
 from typing import Final, cast
@@ -10,7 +10,7 @@ log = logger(__name__)
 
 _NS_PER_MS: Final = 1_000_000
 
-# HTTP has a closer word for these than their family's.
+# HTTP has a more specific status for these than their family's.
 _STATUS: Final = {
     "rpc.method": 405,
     "rpc.slow_body": 408,
@@ -25,13 +25,13 @@ def status(error: Error) -> int:
 
 
 def retry_after_ms(error: Error) -> int | None:
-    """Rounded up: a caller must not come back before it is worth it."""
+    """The wait in milliseconds, rounded up, so that no caller returns too early."""
     after = error.after if isinstance(error, Retry) else None
     return None if after is None else -(-after.ns // _NS_PER_MS)
 
 
 def to_json(error: Error) -> dict[str, object]:
-    """What a plain HTTP client reads: the fields of the detail, empty ones left out."""
+    """The JSON fields of an error; empty ones are omitted."""
     fields: dict[str, object] = {
         "family": error.family,
         "code": text(error.code),
@@ -52,12 +52,12 @@ def scope(error: Error) -> str:
 
 
 def text(given: str) -> str:
-    """What UTF-8 can carry: a file name with broken bytes must not turn one error into another."""
+    """Replaces what UTF-8 cannot encode, so that a file name with invalid bytes does not cause another error."""
     return given.encode("utf-8", "replace").decode()
 
 
 def typed(error: Exception, correlation_id: str) -> Error:
-    """The error to show: as it is if it is one of ours, else one that tells nothing of the inside."""
+    """The error to send: a typed one unchanged, any other as `rpc.internal` without details."""
     error = unwrapped(error)
     if isinstance(error, Error):
         return error
@@ -70,7 +70,7 @@ def typed(error: Exception, correlation_id: str) -> Error:
 
 
 def unwrapped(error: Exception) -> Exception:
-    """The one error inside what a task group of the handler raised."""
+    """The single error inside the group that a handler's task group raised."""
     if not isinstance(error, ExceptionGroup):
         return error
     group = cast("ExceptionGroup[Exception]", error)

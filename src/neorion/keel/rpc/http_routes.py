@@ -1,4 +1,4 @@
-"""Plain HTTP beside the services: a method, an exact path, a handler. For probes, metrics and small pages."""
+"""Plain HTTP routes beside the services: method, exact path, handler. For probes, metrics and small pages."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,7 +10,7 @@ from neorion.keel.rpc.auth import Principal
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A plain HTTP request, read whole."""
+    """A plain HTTP request with its whole body."""
 
     method: str
     path: str
@@ -21,13 +21,13 @@ class Request:
 
     @property
     def query(self) -> dict[str, str]:
-        """The last value of each name."""
+        """The query parameters; of repeated names, the last value."""
         return dict(parse_qsl(self.query_string, keep_blank_values=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a handler answers."""
+    """The response of a handler."""
 
     body: bytes = b""
     status: int = 200
@@ -40,7 +40,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a handler answers, and who may ask it."""
+    """The path of a handler, and the roles that may call it."""
 
     method: str
     path: str

@@ -1,6 +1,6 @@
-"""Closes idle connections of strangers before they leave no room for new callers.
+"""Closes idle connections without a token before they exhaust the limit for connections.
 
-The HTTP server accepts connections up to a limit and then waits. It does not say which connection is idle, so they are
+The HTTP server accepts connections up to a limit and then waits. It does not report idle connections, so they are
 found among the open files of this process, with the time since their last byte from the kernel (tcp(7), TCP_INFO).
 """
 

@@ -26,7 +26,7 @@ class Listener(Server):
     """Granian on a socket that is already bound and listening.
 
     Granian itself binds with SO_REUSEPORT, where a second server on the same port gets half of the connections instead
-    of an error, and does not tell the port it got.
+    of an error, and does not report its port.
     """
 
     def __init__(
@@ -57,5 +57,5 @@ class Listener(Server):
         )
 
     def _init_shared_socket(self) -> None:
-        # Granian owns the descriptor from here and closes it as soon as it is told to stop.
+        # Granian owns the descriptor from here and closes it when it stops.
         self._shd = SocketHolder(self._bound.detach(), False, self.backlog)  # pyright: ignore[reportCallIssue] -- its stub omits the arguments

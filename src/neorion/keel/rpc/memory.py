@@ -1,6 +1,6 @@
 """A transport without sockets: requests reach an application in the same loop.
 
-No threads, no clock and no chance of its own, so that a simulated run repeats.
+Uses no threads, no clock and no randomness, so that a simulated run repeats.
 """
 
 from contextlib import suppress
@@ -15,12 +15,12 @@ from neorion.keel.http.client import Request
 from neorion.keel.http.message import ResponseHead
 from neorion.keel.rpc.asgi import Application, Message, Scope
 
-# Messages a server may be ahead of its reader, as a socket's buffer would allow.
+# The messages that a server may send ahead of its reader, like a socket's buffer.
 _AHEAD: Final = 16
 
 
 class MemoryTransport:
-    """Calls `app` for each request, in a task that lives no longer than the transport."""
+    """Calls `app` for each request, in a task that ends with the transport."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
@@ -54,7 +54,7 @@ class MemoryTransport:
 
 
 class _Pipe:
-    """Both ends of one exchange: ASGI to the application, a response to the client."""
+    """Both ends of one request: ASGI to the application, a response to the client."""
 
     head: ResponseHead
 
@@ -72,7 +72,7 @@ class _Pipe:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        # A server does not learn from its writes that the client is gone; `receive` tells it.
+        # A write does not reveal that the client is gone; `receive` does.
         with suppress(anyio.BrokenResourceError):
             await self._out.send(message)
 
@@ -84,7 +84,7 @@ class _Pipe:
         headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
         self.head = ResponseHead(start["status"], "", headers, stays=True)
 
-    async def piece(self) -> bytes:
+    async def next_part(self) -> bytes:
         while not self._complete:
             message = await self._next_message()
             self._complete = not message.get("more_body", False)

@@ -1,4 +1,4 @@
-"""A server's own key and certificate, made at its first start. Clients know the certificate by its pin.
+"""A server's own key and certificate, created at its first start. Clients verify the certificate by its pin.
 
 Imported only by a process that serves: making keys costs a command line's start-up.
 """

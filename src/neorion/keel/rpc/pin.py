@@ -31,7 +31,7 @@ class PinnedToken(NamedTuple):
 
 
 class PinMismatch(ssl.SSLCertVerificationError):
-    """The server holds another key than the pin says."""
+    """The server has another key than that of the pin."""
 
 
 def check_proof(address: str, token: str | None) -> None:
@@ -54,7 +54,7 @@ def pinned_context(pin: str, base: ssl.SSLContext | None = None) -> ssl.SSLConte
     context = base or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if base is None:
         context.check_hostname = False
-        # The handshake proves that the server holds the key of its certificate. The pin says which certificate it must be.
+        # The handshake proves that the server has the key of its certificate, and the pin identifies the certificate.
         context.verify_mode = ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.sslobject_class = type("Pinned", (PinnedConnection,), {"pin": pin})

@@ -1,4 +1,4 @@
-"""Puts an application on a port and takes it off again without losing a call."""
+"""Runs an application on a port, and stops it without losing a call."""
 
 import errno
 import ipaddress
@@ -19,17 +19,17 @@ from neorion.keel.rpc.descriptors import connections_allowed
 from neorion.keel.rpc.idle_connections import keep_room
 from neorion.keel.rpc.tls import ServerTls
 
-# Connections the kernel holds for us while the loop is busy; it cuts this to its own maximum.
+# Connections the kernel queues while the loop is busy; it reduces this to its own maximum.
 _PORT_MAX: Final = 65535
 _BACKLOG: Final = 4096
-# Beyond the time for headers, which is how long granian waits for half a request when it stops.
+# In addition to the time for headers, which granian waits for half a request when it stops.
 _STOP_S: Final = 5.0
 _GRACE: Final = Duration.of(seconds=20)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that is accepting."""
+    """A server that accepts connections."""
 
     host: str
     port: int
@@ -37,7 +37,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """What clients connect to."""
+        """The URL for clients."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
 
@@ -54,25 +54,25 @@ async def serve(
 ) -> AsyncGenerator[Server]:
     """Serves `app` while the block runs; port 0 lets the kernel choose one.
 
-    Leaving the block refuses new connections, tells streams to reconnect, lets calls finish for as long as `grace`, and
-    cancels what is left. An app that lets anybody in without a token serves only this machine, unless `open_to_network` says otherwise.
+    Leaving the block refuses new connections, ends streams with a request to reconnect, waits for calls up to `grace`, and
+    cancels what is left. An app that accepts callers without a token serves only this machine, unless `open_to_network` is set.
     """
-    from neorion.keel.rpc.listener import Listener  # noqa: PLC0415 -- only who serves pays for granian
+    from neorion.keel.rpc.listener import Listener  # noqa: PLC0415 -- only servers load granian
 
     _check_files(tls)
     with await _bind(host, port) as bound:
         address, chosen = bound.getsockname()[:2]
-        if not app.asks_everybody and not ipaddress.ip_address(address).is_loopback and not open_to_network:
+        if not app.requires_token and not ipaddress.ip_address(address).is_loopback and not open_to_network:
             raise Invalid(
                 "rpc.open_to_network",
-                f"Not everybody would be asked who they are on {address}.",
-                hint="Ask for tokens, or bind it to 127.0.0.1.",
+                f"The server would accept callers without a token on {address}.",
+                hint="Require tokens, or bind it to 127.0.0.1.",
             )
         connections = connections_allowed(app.limits.connections)
         listener = Listener(app, bound, replace(app.limits, connections=connections), tls)
         failure: Exception | None = None
         stopped = anyio.Event()
-        # Whatever ends the block, calls are answered to their end, and it is heard when the server has stopped.
+        # Shielded: even if the block fails, calls are finished, and the task ends when the server has stopped.
         running = anyio.CancelScope(shield=True)
 
         async def run(*, task_status: TaskStatus[None]) -> None:
@@ -105,14 +105,16 @@ async def serve(
 
 async def _bind(host: str, port: int) -> socket.socket:
     if not 0 <= port <= _PORT_MAX:
-        # The system takes what is left of it after 65536.
+        # The system would use the number modulo 65536.
         raise Invalid(
-            "rpc.bad_port", f"{port} is no port.", hint=f"Choose one up to {_PORT_MAX}; 0 takes a free one."
+            "rpc.bad_port",
+            f"{port} is not a valid port.",
+            hint=f"Choose one up to {_PORT_MAX}; 0 takes a free one.",
         )
     try:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
-        raise Invalid("rpc.bad_host", f'This machine knows no address "{host}".') from None
+        raise Invalid("rpc.bad_host", f'The host "{host}" cannot be resolved.') from None
     family, kind, _, _, place = found[0]
     bound = socket.socket(family, kind)
     try:
@@ -133,7 +135,7 @@ async def _bind(host: str, port: int) -> socket.socket:
 
 
 def _check_files(tls: ServerTls | None) -> None:
-    """Granian aborts the whole process over an authority it cannot read."""
+    """Checks the TLS files, because granian aborts the whole process over an authority that it cannot read."""
     if tls is None:
         return
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,4 +1,4 @@
-"""Services: the generated application, what implements it, and who may call which method."""
+"""Services: the generated application, its implementation, and the roles that may call each method."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from neorion.keel.rpc.method import Method
 
 
 class ServiceDescriptor(Protocol):
-    """What every generated service class can do: tell its own shape."""
+    """The shape of every generated service class."""
 
     @classmethod
     def desc(cls) -> DescService: ...
@@ -32,8 +32,8 @@ class ServiceDescriptor(Protocol):
 class RpcService:
     """A service to be served: `RpcService(EchoASGIApplication, Echo(), {"Say": {"worker"}, "Look": {ANYONE}})`.
 
-    `allow` names for every method the roles of which a caller needs one. A method it does not name is an error at start,
-    never an open door.
+    `allow` maps each method to the roles that may call it. A method without an entry is an error at the start, so that
+    none is open by mistake.
     """
 
     application: Callable[..., ConnectASGIApplication[Any]]
@@ -48,8 +48,8 @@ def methods(service: RpcService, limits: RequestLimits) -> Iterator[tuple[str, M
     for name in sorted(names - service.allow.keys()):
         raise Invalid(
             "rpc.undeclared",
-            f"Nobody is said to be allowed to call {desc.type_name}/{name}.",
-            hint=f'Add "{name}" to the roles of the service; ANYONE opens it to all.',
+            f"The service declares no roles for {desc.type_name}/{name}.",
+            hint=f'Add "{name}" to the roles of the service; ANYONE allows every caller.',
         )
     for name in sorted(service.allow.keys() - names):
         raise Invalid(
@@ -71,8 +71,8 @@ def methods(service: RpcService, limits: RequestLimits) -> Iterator[tuple[str, M
 
 
 def _endpoints(app: ConnectASGIApplication[Any], implementation: object) -> Mapping[str, Any]:
-    """Which function serves a path. Without interceptors: what ours does, the application around it does too."""
-    return cast("Any", app)._endpoints(implementation)  # noqa: SLF001 -- Connect tells it nowhere else
+    """The functions by path. Without interceptors, because the application around them runs ours."""
+    return cast("Any", app)._endpoints(implementation)  # noqa: SLF001 -- Connect has no public access to it
 
 
 def _row(
@@ -96,7 +96,7 @@ def _row(
 
 
 class _TypedErrors:
-    """Turns whatever ended a call into an error with its detail. Connect asks it last, before it writes the answer."""
+    """Turns any error of a call into one with its detail. Connect calls it last, before it writes the response."""
 
     async def on_start(self, ctx: RequestContext[Any, Any]) -> None: ...
 
@@ -105,5 +105,7 @@ class _TypedErrors:
         if error is None:
             return
         error = unwrapped(error)
-        told = connect_errors.from_connect(error) if isinstance(error, ConnectError) else None
-        raise connect_errors.to_connect(current().verdict or told or typed(error, current().correlation_id))
+        converted = connect_errors.from_connect(error) if isinstance(error, ConnectError) else None
+        raise connect_errors.to_connect(
+            current().verdict or converted or typed(error, current().correlation_id)
+        )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """The server's certificate, and the authority of its clients' if they must show one.
+    """The server's certificate, and the authority of client certificates if they are required.
 
-    A client certificate opens the connection and says nothing of who calls: granian does not tell which one it was.
+    A client certificate only opens the connection, because granian does not report which one it was.
     Roles come from tokens.
     """
 

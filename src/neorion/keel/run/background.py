@@ -6,5 +6,8 @@ from typing import Any
 
 
 def create_owned_task(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-    """Begins work whose owner cannot wait for it in a crew. The owner keeps the task, and cancels it when it ends itself."""
+    """Starts a task whose owner cannot wait for it in a supervisor.
+
+    The owner keeps the task and cancels it when it ends itself.
+    """
     return asyncio.get_running_loop().create_task(work, name=name)

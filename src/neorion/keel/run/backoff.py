@@ -1,4 +1,4 @@
-"""How long to wait before trying again, and the loop that does."""
+"""Retries: the waits between attempts, and the loop that calls again."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
@@ -32,9 +32,9 @@ class Backoff(Struct, frozen=True):
 
 
 async def retry(call: Callable[[], Awaitable[T]], backoff: Backoff, clock: Clock, rng: Rng) -> T:
-    """Calls until it works, the attempts are used up, or the error is not one that waiting heals.
+    """Calls until the call succeeds, the attempts are used up, or the error is not a `Retry`.
 
-    The other side's `after` is honoured as the least wait: it knows better than chance does.
+    The wait is never shorter than the `after` of the error, which the other side computed from its own state.
     """
     for wait in backoff.waits(rng):
         try:

@@ -1,4 +1,4 @@
-"""Work in a process of its own, whose memory goes with it."""
+"""Runs a function in a forked process, whose memory is freed when it exits."""
 
 import os
 import sys
@@ -11,15 +11,15 @@ T = TypeVar("T")
 
 
 def run_in_fork(work: Callable[[], T]) -> T:
-    """What `work` returns or raises, done in a fork of this process.
+    """Returns or raises the outcome of `work`, which runs in a fork of this process.
 
-    For what loads much and leaves little, as strict models do that read a file once in a process that then lives for months.
-    Only before the first thread and the first loop: they would be missing in the fork.
+    For work that needs much memory and returns little, such as strict models that read a file at the start of a process
+    that runs for months. Call it only before the first thread and the first loop: they would be missing in the fork.
     """
     import pickle  # noqa: PLC0415 -- few programs work apart
 
     ours, theirs = os.pipe()
-    # What waits in a buffer now would be written by both.
+    # Otherwise both processes would write what is buffered now.
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -28,23 +28,23 @@ def run_in_fork(work: Callable[[], T]) -> T:
         _answer(work, theirs)
     os.close(theirs)
     with os.fdopen(ours, "rb") as answers:
-        told = answers.read()
+        received = answers.read()
     os.waitpid(child, 0)
-    if not told:
+    if not received:
         raise Terminal(
             "run.apart",
             "A process that was started for a moment ended without an answer.",
             hint="Look for memory that ran out, or for a signal that was sent.",
         )
-    # From our own fork, over a pipe that nobody else has.
-    done, failed = cast("tuple[T, Error | None]", pickle.loads(told))  # noqa: S301 -- see above
+    # The bytes come from our own fork, over a pipe that no other process has.
+    done, failed = cast("tuple[T, Error | None]", pickle.loads(received))  # noqa: S301 -- see above
     if failed is not None:
         raise failed
     return done
 
 
 def _answer(work: Callable[[], T], pipe: int) -> NoReturn:
-    """Whatever happens, the fork goes no further: what its parent is doing is not its to do."""
+    """Sends the outcome of `work` and exits. The fork must never continue the work of its parent."""
     import pickle  # noqa: PLC0415 -- as above
 
     try:
@@ -54,7 +54,7 @@ def _answer(work: Callable[[], T], pipe: int) -> NoReturn:
             answer = (None, error)
         with os.fdopen(pipe, "wb") as out:
             out.write(pickle.dumps(answer))
-    except BaseException as error:  # noqa: BLE001 -- told to people here, and to the parent by its silence
+    except BaseException as error:  # noqa: BLE001 -- shown to people here; the parent sees an empty pipe
         sys.excepthook(type(error), error, error.__traceback__)
     finally:
         os._exit(0)

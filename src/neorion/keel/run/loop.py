@@ -1,4 +1,4 @@
-"""The turning wheel: one tick, run by a timer and by a wake alike."""
+"""The control loop: runs one tick, started by a timer or by a wake."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,18 +16,18 @@ log = logger(__name__)
 
 
 class TickObserver(Protocol):
-    """Is told of every tick; metrics stand behind it."""
+    """Receives the duration and outcome of every tick, for metrics."""
 
     def __call__(self, name: str, seconds: float, *, failed: bool) -> None: ...
 
 
 def ignore_ticks(name: str, seconds: float, *, failed: bool) -> None:
-    """For loops nobody measures."""
+    """Does nothing: the observer of a loop that is not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopTiming:
-    """How often a loop turns by itself, and how it slows down while its ticks fail."""
+    """The interval of a loop, and its backoff while ticks fail."""
 
     every: Duration
     backoff: Backoff = Backoff()
@@ -36,9 +36,9 @@ class LoopTiming:
 class Loop:
     """Runs `tick` at once, then whenever woken, and at least every `pace.every`.
 
-    A wake carries no data and many wakes are one: the tick reads the whole truth each time. A tick that knows when the next
-    one matters returns how long that is; it shortens the rest and never lengthens it. A tick that fails is logged
-    and retried by the next tick, later and later while it goes on failing; a wake does not shorten that wait.
+    A wake carries no data, and several wakes lead to one tick, because each tick reads the full state. A tick may
+    return the time until the next one is due: it shortens the wait and never lengthens it. A tick that fails is logged
+    and retried with backoff; a wake does not shorten that wait.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Loop:
         self._due: Duration | None = None
 
     def wake(self) -> None:
-        """From the loop's own thread; other threads go through `call_soon_threadsafe`."""
+        """Starts a tick soon. Call it in the loop's own thread; other threads go through `call_soon_threadsafe`."""
         self._woken.set()
 
     def stop(self) -> None:
-        """The tick under way is finished; no other begins."""
+        """Finishes the current tick and starts no other."""
         self._stopping.set()
         self._woken.set()
 
@@ -93,7 +93,7 @@ class Loop:
         return True
 
     async def _rest(self) -> None:
-        # The timer is one more that wakes: a cancelled wait would cost several times as much.
+        # The timer sets the same event as a wake, because a cancelled wait would cost several times as much.
         rest = self._pace.every.seconds
         if self._due is not None:
             rest = min(rest, max(0.0, self._due.seconds))

@@ -1,4 +1,4 @@
-"""The tasks of one process: one root group, names for all, and an orderly end."""
+"""The tasks of one process: one root task group, a name for each task, and an orderly end."""
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
@@ -17,17 +17,17 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class StartableTask(Protocol[T_co]):
-    """Work that says when it is ready, and with what: `ready.started(port)`."""
+    """A task that reports when it is ready, and with which value: `ready.started(port)`."""
 
     def __call__(self, *, task_status: TaskStatus[T_co]) -> Coroutine[Any, Any, None]: ...
 
 
 class Supervisor(AbstractAsyncContextManager["Supervisor"]):
-    """Tasks that live and end together.
+    """Tasks that start and end together.
 
-    A task that fails ends the crew, and its error leaves the `async with`. `stop` ends it in order: loops finish their
-    tick, everything that waits for `stopping` comes to its end, and what is not done within `grace` is cancelled.
-    Cancellation is delivered again and again until a task has ended: one swallowed CancelledError does not save it.
+    A task that fails ends the others, and its error leaves the `async with`. `stop` ends them in order: loops finish
+    their tick, tasks that wait for `stopping` return, and the rest is cancelled after `grace`. Cancellation is repeated
+    until a task has ended, so a task cannot survive by swallowing one CancelledError.
     """
 
     def __init__(self, grace: Duration = Duration.of(seconds=10)) -> None:
@@ -37,11 +37,11 @@ class Supervisor(AbstractAsyncContextManager["Supervisor"]):
         self._loops: list[Loop] = []
 
     def spawn(self, name: str, work: Work) -> None:
-        """Its failure is the crew's failure."""
+        """Starts a task. Its failure ends all tasks of this supervisor."""
         self._group.start_soon(work, name=name)
 
     async def start(self, name: str, work: StartableTask[T]) -> T:
-        """Like spawn, but returns only when the work says that it is ready, with what it said."""
+        """Starts a task like `spawn`. Returns when the task reports that it is ready, with the reported value."""
         return await self._group.start(work, name=name)
 
     def loop(self, loop: Loop) -> None:
@@ -57,7 +57,7 @@ class Supervisor(AbstractAsyncContextManager["Supervisor"]):
         self._group.cancel_scope.deadline = anyio.current_time() + self._grace.seconds
 
     def cancel(self) -> None:
-        """At once, without grace."""
+        """Cancels all tasks at once, without grace."""
         self.stopping.set()
         self._group.cancel_scope.cancel()
 

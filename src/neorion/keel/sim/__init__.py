@@ -1,7 +1,7 @@
-"""Whole applications under a seed: one thread, virtual time, a memory network, faults where and when the seed says.
+"""Simulates whole applications from a seed: one thread, virtual time, a network in memory, and injected faults.
 
-Here live the loop, the world and its parts, and the tools that run many seeds. Application code does not change for
-it: it takes Clock, Rng and Ids from outside, names its fault points, and speaks through a transport. Nothing outside
+Contains the loop, the world and its parts, and the tools that run many seeds. Application code needs no change:
+it takes Clock, Rng and Ids as arguments, names its fault points, and communicates through a transport. Nothing outside
 of tests and simulation commands may import this room, and nothing in it may touch a real socket, thread or clock.
 """
 

@@ -1,4 +1,4 @@
-"""Who waits where: the part of a report that lets a person see why nothing moves."""
+"""The report of a deadlock: what each task waits for."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from anyio import TaskHandle
 
 from neorion.keel.sim.process import SCENARIO, Process
 
-# A report for a person: past this many tasks the rest is only counted.
+# The limit of a readable report; further tasks are only counted.
 _TASKS_MAX: Final = 20
 
 
 def describe(tasks: Mapping[asyncio.Task[Any], tuple[int, Process | None]]) -> str:
-    """One line for each task that waits, or died of an error nobody saw, in the order of their birth."""
+    """One line for each waiting task and each unnoticed failure, in the order of creation."""
     lines = [
         _line(task, process)
         for task, (_, process) in tasks.items()
@@ -28,33 +28,33 @@ def describe(tasks: Mapping[asyncio.Task[Any], tuple[int, Process | None]]) -> s
 
 
 def died_unseen(task: asyncio.Task[Any]) -> bool:
-    """Whether it ended with an error that nobody has asked for; asyncio keeps the note for its own log."""
+    """True if the task ended with an error that was never retrieved; asyncio keeps the flag for its own log."""
     return task.done() and not task.cancelled() and getattr(task, "_log_traceback", False)
 
 
 def abandon(task: asyncio.Task[Any]) -> None:
-    """Closes what a task was to run if it never began: killed in the step that started it, it is no forgotten await.
+    """Closes the coroutine of a task that was killed before its first step.
 
-    anyio starts a task with a wrapper around the coroutine it was given.
+    Otherwise Python would report it as never awaited.     anyio starts a task with a wrapper around the coroutine it was given.
     """
     wrapper = task.get_coro()
     if isinstance(wrapper, CoroutineType) and getcoroutinestate(wrapper) == CORO_CREATED:
         frame: FrameType | None = wrapper.cr_frame
-        held = frame.f_locals.get("self") if frame else None
-        if isinstance(held, TaskHandle):
-            cast("TaskHandle[Any, Any]", held).coro.close()
+        handle = frame.f_locals.get("self") if frame else None
+        if isinstance(handle, TaskHandle):
+            cast("TaskHandle[Any, Any]", handle).coro.close()
 
 
 def _line(task: asyncio.Task[Any], process: Process | None) -> str:
     name = f"{task.get_name()} on {SCENARIO if process is None else process.name}"
     if task.done():
-        return f"  {name} died of {task.exception()!r}, and nobody asked"
+        return f"  {name} failed with {task.exception()!r}, which was never retrieved"
     paused = " (paused)" if process is not None and process.stopped else ""
     return f"  {name}{paused} waits in {_stack(task.get_coro())}"
 
 
 def _stack(coro: object) -> str:
-    """From the outermost coroutine to the one that waits: `serve:12 > Lock.acquire:40 (locks.py)`."""
+    """The calls from the outermost coroutine to the waiting one: `serve:12 > Lock.acquire:40 (locks.py)`."""
     calls, file = list[str](), ""
     while coro is not None:
         frame: FrameType | None = getattr(coro, "cr_frame", None) or getattr(coro, "gi_frame", None)
@@ -64,4 +64,4 @@ def _stack(coro: object) -> str:
         calls.append(f"{code.co_qualname}:{frame.f_lineno}")
         file = PurePath(code.co_filename).name
         coro = getattr(coro, "cr_await", None) or getattr(coro, "gi_yieldfrom", None)
-    return f"{' > '.join(calls)} ({file})" if calls else "nothing: it has not begun"
+    return f"{' > '.join(calls)} ({file})" if calls else "nothing: it has not started"

@@ -1,4 +1,4 @@
-"""A durable medium in small: files of bytes, of which a crash spares only what was synced."""
+"""A simulated disk: files of bytes, of which a crash keeps only what was synced."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,7 +7,7 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Rng
 from neorion.keel.sim.trace import Trace
 
-# What a sync takes, as on a decent drive with a flush now and then.
+# The duration of a sync on a good drive with occasional flushes.
 _SYNC_S: Final = (0.0002, 0.005)
 
 
@@ -21,10 +21,10 @@ class _Write:
 
 
 class Disk:
-    """Reads see every write; after a crash each file holds what was synced and, by seed, some of the writes after.
+    """Files whose reads see every write. A crash keeps what was synced and, by seed, some of the later writes.
 
-    Files lose independently, so writes to two files without a sync between them may survive in either order.
-    The first append that is lost may leave a part behind.
+    Files lose independently, so writes to two files without a sync between them may survive in either order. The first
+    lost append may leave a part behind.
     """
 
     def __init__(self, clock: Clock, rng: Rng, trace: Trace) -> None:
@@ -35,18 +35,18 @@ class Disk:
         self._unsynced: dict[str, list[_Write]] = {}
 
     def read(self, file: str) -> bytes:
-        """What a reader sees now; a file nobody wrote is empty."""
+        """The current content, with unsynced writes; empty for a file that was never written."""
         return _applied(self._durable.get(file, b""), self._unsynced.get(file, []))
 
     def append(self, file: str, data: bytes) -> None:
         self._unsynced.setdefault(file, []).append(_Write(data, whole=False))
 
     def replace(self, file: str, data: bytes) -> None:
-        """The whole content, old or new but never a mixture, as a rename over the file gives."""
+        """Replaces the whole content atomically: old or new but never a mixture, like a rename over the file."""
         self._unsynced.setdefault(file, []).append(_Write(data, whole=True))
 
     async def sync(self, file: str) -> None:
-        """Returns when every write to the file that came before is durable."""
+        """Makes all earlier writes to the file durable."""
         writes = len(self._unsynced.get(file, []))
         await self._clock.sleep(Duration.of(seconds=self._rng.uniform(*_SYNC_S)))
         pending = self._unsynced.get(file, [])
@@ -55,11 +55,11 @@ class Disk:
 
     def crash(self) -> None:
         for file, writes in self._unsynced.items():
-            spared = self._rng.randrange(0, len(writes) + 1)
-            content = _applied(self._durable.get(file, b""), writes[:spared])
-            if spared < len(writes):
-                self._trace.add(f"disk {file} loses {len(writes) - spared} writes")
-                torn = writes[spared]
+            kept = self._rng.randrange(0, len(writes) + 1)
+            content = _applied(self._durable.get(file, b""), writes[:kept])
+            if kept < len(writes):
+                self._trace.add(f"disk {file} loses {len(writes) - kept} writes")
+                torn = writes[kept]
                 if torn.data and not torn.whole:
                     content += torn.data[: self._rng.randrange(0, len(torn.data))]
             self._durable[file] = content

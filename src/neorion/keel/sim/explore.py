@@ -1,4 +1,4 @@
-"""Many runs: explore a range of seeds, or make a test of a scenario."""
+"""Runs a scenario under many seeds, or turns it into a test."""
 
 import functools
 import inspect
@@ -16,17 +16,17 @@ from neorion.keel.sim.world import World
 P = ParamSpec("P")
 
 SEED_VARIABLE: Final = "NEORION_SEED"
-# "even" or "odd": every second seed, for runs that have no time for all.
+# "even" or "odd": every second seed, for test runs with little time.
 HALF_VARIABLE: Final = "NEORION_SEEDS"
 # A scenario with fewer seeds than this always runs under all of them.
 _HALVED_MIN: Final = 10
-# Past this many failures another one teaches nothing.
+# More failures than this teach nothing new.
 FAILURES_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the seeds came to."""
+    """The results of many seeds."""
 
     runs: int
     distinct: int
@@ -39,7 +39,7 @@ class Report:
         return min(self.failures, key=lambda outcome: outcome.seed, default=None)
 
     def missed(self, points: Iterable[str]) -> list[str]:
-        """Those of `points` that no run reached."""
+        """The names in `points` that no run reached."""
         return [name for name in points if not self.points.get(name)]
 
 
@@ -70,11 +70,10 @@ def explore(
 def seeds(
     count: int, *, limits: SimulationLimits | None = None
 ) -> Callable[[Callable[Concatenate[World, P], Coroutine[Any, Any, None]]], Callable[P, None]]:
-    """Makes a test of a scenario: it must hold under seeds 0 to count - 1, or under the one in NEORION_SEED.
+    """Turns a scenario into a test: it must pass under seeds 0 to count - 1, or under the one in NEORION_SEED.
 
-    NEORION_SEEDS=even (or odd) leaves out every second seed.
-
-    The first seed runs twice: a scenario that does not repeat cannot be replayed, and fails for that.
+    NEORION_SEEDS=even (or odd) skips every second seed. The first seed runs twice: a scenario that does not repeat
+    cannot be replayed, and fails.
     """
 
     def decorate(scenario: Callable[Concatenate[World, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
@@ -89,7 +88,7 @@ def seeds(
             if failure is not None:
                 failure.check(_replay(scenario, failure.seed))
 
-        # A test runner must not take the world for a fixture, and must not take the test for a coroutine.
+        # A test runner must not see `world` as a fixture, nor the test as a coroutine.
         del test.__wrapped__
         _world, *others = inspect.signature(scenario).parameters.values()
         test.__signature__ = inspect.Signature(others)  # pyright: ignore[reportAttributeAccessIssue] -- what inspect reads
@@ -99,7 +98,7 @@ def seeds(
 
 
 def half_of(seeds: range) -> range:
-    """The even or the odd ones of many seeds if NEORION_SEEDS says so, otherwise all."""
+    """The even or the odd ones of many seeds if NEORION_SEEDS is set, otherwise all."""
     match os.environ.get(HALF_VARIABLE):
         case None:
             return seeds
@@ -137,6 +136,6 @@ def _check_repeats(scenario: Scenario[None], seed: int, limits: SimulationLimits
 
 
 def _replay(scenario: Callable[..., object], seed: int) -> str:
-    # pytest says here which test runs: "tests/sim/test_lease.py::test_one_holder (call)".
+    # pytest sets the running test: "tests/sim/test_lease.py::test_one_holder (call)".
     current = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (call)")
     return f"{SEED_VARIABLE}={seed} pytest {current or getattr(scenario, '__qualname__', scenario)!r}"

@@ -1,4 +1,4 @@
-"""The plan for fault points: what goes wrong where, when, and how often."""
+"""The plan for fault points: which fault occurs where, when, and how often."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """The host crashes there and, if `down` says how long, starts anew after that."""
+    """Crashes the host and, if `down` is set, starts it again after that time."""
 
     down: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """The task waits there, up to `most`."""
+    """Delays the task by up to `most`."""
 
     most: Duration
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The point raises what `error()` makes."""
+    """Raises the result of `error()` at the point."""
 
     error: Callable[[], Exception]
 
@@ -41,7 +41,7 @@ Effect = Crash | Delay | Fail
 
 @dataclass(slots=True)
 class _Rule:
-    """One line of the plan."""
+    """One rule of the plan."""
 
     pattern: str
     effect: Effect
@@ -60,7 +60,7 @@ class _Rule:
 
 
 class Faults:
-    """Each point draws from a stream of its own: a new point in the code leaves the fate of the others as it was."""
+    """The plan of faults. Each point has its own random stream, so a new point in the code does not affect the others."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
@@ -70,37 +70,37 @@ class Faults:
 
     @property
     def hits(self) -> Mapping[str, int]:
-        """How often each point was reached."""
+        """The number of times each point was reached."""
         return self._hits
 
     def missed(self, points: Iterable[str]) -> list[str]:
-        """Those of `points` that the run never reached."""
+        """The names in `points` that the run never reached."""
         return [name for name in points if not self._hits[name]]
 
     def sometimes(self, points: str, chance: float, effect: Effect, *, host: str = "*") -> None:
-        """At every point that matches, on every host that matches, with this chance."""
+        """Adds a fault with this chance at every matching point on every matching host."""
         if not 0 <= chance <= 1:
-            raise Invalid("sim.chance", f"{chance} is no chance.", hint="It lies between 0 and 1.")
+            raise Invalid("sim.chance", f"{chance} is not a valid chance.", hint="It lies between 0 and 1.")
         self._rules.append(_Rule(points, effect, host, chance, hit=0))
 
     def at(self, points: str, hit: int, effect: Effect, *, host: str = "*") -> None:
-        """Once: when the points that match have been reached for the `hit`-th time from now."""
+        """Adds a fault that occurs once, when matching points are reached for the `hit`-th time from now."""
         if hit < 1:
-            raise Invalid("sim.hit", f"There is no hit {hit}.", hint="The first is 1.")
+            raise Invalid("sim.hit", f"{hit} is not a valid hit.", hint="The first is 1.")
         self._rules.append(_Rule(points, effect, host, 1.0, hit))
 
     def clear(self) -> None:
-        """Forgets the plan: from now on nothing goes wrong by itself."""
+        """Removes all rules: no more faults are injected."""
         self._rules.clear()
 
     async def reach(self, name: str) -> None:
-        """What `point` calls under simulation."""
+        """Injects the faults of a point. Called by `point` under simulation."""
         self._hits[name] += 1
         self._world.trace.add(f"point {name}")
         if name not in self._streams:
             self._streams[name] = self._world.chance(f"fault {name}")
         rng = self._streams[name]
-        # Every rule counts every hit, whether or not an earlier one strikes.
+        # Every rule counts every hit, even if an earlier rule applies.
         struck = [rule.effect for rule in self._rules if rule.strikes(name, rng)]
         for effect in struck[:1]:
             self._world.trace.add(f"fault {type(effect).__name__} at {name}")
@@ -122,7 +122,7 @@ class Faults:
         host.kill()
         if down is not None:
             self._world.loop.call_later(down.seconds, _start_again, host, context=self._world.context)
-        # The step ends here, and a dead process gets no other.
+        # The step ends here, and a crashed process gets no other.
         await self._world.loop.create_future()
 
 

@@ -17,12 +17,14 @@ Main = Callable[["Host"], Awaitable[None]]
 
 
 class Host:
-    """Runs one program, `main(host)`, again and again. Its disk and its clock outlive the program's crashes."""
+    """Runs one program, `main(host)`, repeatedly. Its disk and its clock outlive the program's crashes."""
 
     def __init__(self, world: "World", name: str) -> None:
         if not is_name(name) or name == SCENARIO:
             raise Invalid(
-                "sim.host", f'"{name}" is no name for a host.', hint="Lower-case letters, digits and dashes."
+                "sim.host",
+                f'"{name}" is not a valid name of a host.',
+                hint="Lower-case letters, digits and dashes.",
             )
         self.name = name
         self._world = world
@@ -46,11 +48,11 @@ class Host:
 
     @property
     def up(self) -> bool:
-        """A paused host is up: it only takes its time."""
+        """True while the program runs. A paused host is up."""
         return self._process is not None and self._process.alive
 
     def start(self, main: Main) -> None:
-        """Starts the program. When `main` returns the host is down; when it raises, the run has failed."""
+        """Starts the program. When `main` returns, the host is down; when it raises, the run has failed."""
         if self.up:
             raise Conflict("sim.host_up", f"{self.name} runs already.", hint="Crash it first, or restart it.")
         self._main = main
@@ -59,14 +61,14 @@ class Host:
         self._world.trace.add(f"start {self.name}")
         context: Context = self._world.context.copy()
         context.run(PROCESS.set, process)
-        self._loop.create_task(self._life(process, main), name=f"{self.name} main", context=context)
+        self._loop.create_task(self._run(process, main), name=f"{self.name} main", context=context)
 
     def crash(self) -> None:
-        """As kill -9 does: nothing of the program runs again, no `finally`, no `except`; what was not synced may be lost.
+        """Kills the program like kill -9: no `finally` or `except` runs, and unsynced writes may be lost.
 
-        Its connections are reset. The tasks are unwound when the world has ended and nothing has an effect any more.
+        Its connections are reset. The tasks are unwound after the end of the simulation, when nothing has an effect.
         """
-        process = self._living()
+        process = self._running()
         if PROCESS.get() is process:
             raise Invalid(
                 "sim.self_crash",
@@ -76,7 +78,7 @@ class Host:
         self.kill()
 
     def restart(self) -> None:
-        """Crashes the program if it runs, and starts it anew with empty memory."""
+        """Crashes the program if it runs, and starts it again with empty memory."""
         if self._main is None:
             raise Conflict("sim.host_new", f"{self.name} was never started.", hint="Call start(main) first.")
         if self.up:
@@ -84,13 +86,13 @@ class Host:
         self.start(self._main)
 
     def pause(self) -> None:
-        """SIGSTOP: nothing runs, timers fire late, and the kernel goes on taking what arrives."""
+        """Stops the program like SIGSTOP: nothing runs, timers fire late, and arriving data is queued."""
         self._world.trace.add(f"pause {self.name}")
-        self._living().stopped = True
+        self._running().stopped = True
 
     def resume(self) -> None:
         self._world.trace.add(f"resume {self.name}")
-        self._loop.release(self._living())
+        self._loop.release(self._running())
 
     def drift(self, rate: float) -> None:
         """Lets the clock run `rate` times as fast as the world; `clock.jump` moves its wall time."""
@@ -103,15 +105,15 @@ class Host:
         self._loop.retime(self._timeline)
 
     def kill(self) -> None:
-        """What a crash does. Only for callers that see to it that the running step ends here."""
-        process = self._living()
+        """Crashes the program. Only for callers that end the running step themselves."""
+        process = self._running()
         self._world.trace.add(f"crash {self.name}")
         process.alive = False
         process.stopped = True
-        self._world.network.bury(process)
+        self._world.network.disconnect(process)
         self.disk.crash()
 
-    def _living(self) -> Process:
+    def _running(self) -> Process:
         if self._process is None or not self._process.alive:
             raise Conflict("sim.host_down", f"{self.name} does not run.", hint="Start it first.")
         return self._process
@@ -119,7 +121,7 @@ class Host:
     def _elapsed(self) -> float:
         return self._timeline.local(self._loop.now)
 
-    async def _life(self, process: Process, main: Main) -> None:
+    async def _run(self, process: Process, main: Main) -> None:
         try:
             await main(self)
         except Exception as error:  # noqa: BLE001 -- a program that dies of an error is a failed run, whatever the error
@@ -128,4 +130,4 @@ class Host:
         self._world.trace.add(f"exit {self.name}")
         process.alive = False
         process.stopped = True
-        self._world.network.bury(process)
+        self._world.network.disconnect(process)

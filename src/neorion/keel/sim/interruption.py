@@ -1,12 +1,15 @@
-"""What ends a simulation from outside: Ctrl-C, or a test's time limit. It is not an `Exception` and may strike anywhere."""
+"""Interruptions of a simulation: Ctrl-C, or a test's time limit. They are not `Exception`s and may occur anywhere."""
 
 import asyncio
 from typing import Any
 
 
 def interruption_in(task: asyncio.Task[Any]) -> BaseException | None:
-    """What a task ended with, if it is neither an error nor a cancellation. asyncio keeps it until the task is awaited."""
-    # Its method `exception` would mark an error as seen.
+    """The exception that ended a task, if it is neither an error nor a cancellation.
+
+    asyncio keeps it until it is retrieved.
+    """
+    # The task's method `exception` would mark an error as retrieved.
     return _interruption(getattr(task, "_exception", None))
 
 

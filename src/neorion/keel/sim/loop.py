@@ -1,4 +1,4 @@
-"""A seeded asyncio loop: time leaps, order is drawn, and a run that stands still says who waits for what.
+"""A seeded asyncio loop: virtual time, random order of tasks, and a report of waiting tasks at a deadlock.
 
 The order. A round runs once everything that was ready when it began, as in asyncio. Within the round the steps of
 tasks run in an order drawn from the seed: asyncio promises none between tasks. Plain callbacks (`call_soon`, timers,
@@ -29,35 +29,35 @@ from neorion.keel.sim.steps import ReadyStep, Timer, Timers
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-# Finalizers run at fixed steps instead of whenever the collector feels like it; rare enough to cost a few percent.
+# Finalizers run at fixed steps and not when the collector decides; rarely enough to cost a few percent.
 _GC_STEPS: Final = 100_000
-# A function handed to a thread comes back within this time; the seed says when.
+# A function in a thread returns within this time, drawn from the seed.
 _THREAD_S_MAX: Final = 0.002
-# How often a task may answer a cancellation by going on before it counts as unending.
+# The number of cancellations after which a task that continues counts as unending.
 _CANCELS_MAX: Final = 20
 _WIND_UP_ROUNDS: Final = 1_000
-# Finished tasks are forgotten when there are this many, then whenever their number has doubled.
+# Finished tasks are dropped at this number, then whenever it has doubled.
 _TASKS_SWEEP: Final = 1_000
-# Two days show every daily thing twice.
+# Two days contain every daily event twice.
 _TIME_MAX: Final = Duration.of(hours=48)
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationLimits:
-    """Where a run ends that does not end by itself."""
+    """The limits of a run that does not end by itself."""
 
     steps: int = 1_000_000
     time: Duration = _TIME_MAX
 
 
 _serial_of = attrgetter("serial")
-_place_of = itemgetter(0)
+_position_of = itemgetter(0)
 _owner_of = attrgetter("_callback.__self__")
 
 
 @sandboxed
 class SeededLoop(asyncio.BaseEventLoop):
-    """Runs one simulation. Times given and told are those of the host whose code asks."""
+    """The event loop of one simulation. Times are those of the host whose code runs."""
 
     def __init__(self, rng: Rng, limits: SimulationLimits) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         self._ending = False
         self._rounds_left = 0
 
-    # What asyncio and anyio ask of a loop.
+    # Methods for asyncio and anyio.
 
     def time(self) -> float:
         process = PROCESS.get()
@@ -119,7 +119,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """`when` is a time of the host to which the callback belongs."""
+        """Runs the callback at `when`, a time of the callback's host."""
         timer = Timer(when, callback, args, self, context)
         timer.process = PROCESS.get() if context is None else context.get(PROCESS)
         self._timers.set(timer)
@@ -132,7 +132,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         name: object = None,
         context: Context | None = None,
     ) -> asyncio.Task[T]:
-        # asyncio numbers nameless tasks for the whole process; a trace needs names that repeat.
+        # asyncio numbers nameless tasks per process, but a trace needs names that repeat.
         return super().create_task(coro, name=name or f"task-{next(self._births)}", context=context)
 
     def run_in_executor(
@@ -141,7 +141,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         func: Callable[[Unpack[Ts]], T],
         *args: *Ts,
     ) -> asyncio.Future[T]:
-        """A thread, to the caller: the function runs here, at once and whole, at a moment drawn from the seed."""
+        """Simulates a thread: the function runs in this thread at a moment drawn from the seed."""
         future: asyncio.Future[T] = self.create_future()
 
         def work() -> None:
@@ -156,7 +156,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         return future
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """What asyncio would only log ends the run."""
+        """Ends the run for an error that asyncio would only log."""
         if not self._ending:
             self.fail(context.get("exception") or Terminal("sim.callback", str(context.get("message"))))
 
@@ -185,10 +185,10 @@ class SeededLoop(asyncio.BaseEventLoop):
                 hint="Look for a task that spins without waiting, or raise Limits.steps.",
             )
 
-    # What the simulator asks of it.
+    # Methods for the simulator.
 
     def run_main(self, main: Coroutine[Any, Any, T], context: Context) -> T:
-        """Runs until `main` is done and returns its value; what goes wrong anywhere is raised here."""
+        """Runs until `main` is done and returns its value; raises any failure of the run."""
         task = self.create_task(main, name="scenario", context=context)
         task.add_done_callback(lambda _: self.stop())
         self.run_forever()
@@ -199,20 +199,20 @@ class SeededLoop(asyncio.BaseEventLoop):
         return value
 
     def fail(self, error: BaseException) -> None:
-        """Ends the run after the step that runs now; the first error is the one reported."""
+        """Ends the run after the current step; the first error is the one reported."""
         if self._failure is None:
             self._failure = error
 
     def release(self, process: Process) -> None:
         process.stopped = False
-        self._round += cast("list[ReadyStep | Timer]", process.held)
-        process.held.clear()
+        self._round += cast("list[ReadyStep | Timer]", process.paused_steps)
+        process.paused_steps.clear()
 
     def retime(self, timeline: Timeline) -> None:
         self._timers.retime(timeline)
 
     def wind_up(self, processes: Iterable[Process]) -> None:
-        """Unwinds every task that is left, the crashed ones too: the world is over, nothing has an effect now."""
+        """Unwinds all remaining tasks, crashed ones included. The simulation is over, so nothing has an effect."""
         self._ending = True
         self.after_step = None
         self._timers.clear()
@@ -232,7 +232,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         self._settle()
         for task in self._tasks:
             if task.done() and not task.cancelled():
-                task.exception()  # marks it as seen: what unwinding raises is of no interest
+                task.exception()  # marks it as retrieved: errors of unwinding are ignored
         self.close()
         if left:
             names = ", ".join(task.get_name() for task in left)
@@ -242,7 +242,7 @@ class SeededLoop(asyncio.BaseEventLoop):
                 hint="Let CancelledError pass.",
             )
 
-    # The machinery.
+    # Implementation.
 
     def _settle(self) -> None:
         self._rounds_left = _WIND_UP_ROUNDS
@@ -260,7 +260,7 @@ class SeededLoop(asyncio.BaseEventLoop):
                 if step.cancelled():
                     continue
                 if process is not None and process.stopped:
-                    process.held.append(step)
+                    process.paused_steps.append(step)
                     continue
                 self.steps += 1
                 self.pulse = hash((self.pulse, step.serial))
@@ -274,16 +274,16 @@ class SeededLoop(asyncio.BaseEventLoop):
                 if self.after_step is not None:
                     self.after_step()
         finally:
-            # Steps left over when the run fails are run when it is wound up: a task without them could not end.
+            # Steps left when the run fails are run when it is unwound: a task without them could not end.
             self._round[:0] = batch[done:]
 
     def _drawn(self, batch: Sequence[ReadyStep | Timer]) -> list[ReadyStep | Timer]:
         random = self._random
         tasks = sorted([step for step in batch if step.serial], key=_serial_of)
         plain = [step for step in batch if not step.serial]
-        places = sorted([random() for _ in plain])
-        drawn = [(random(), step) for step in tasks] + list(zip(places, plain, strict=True))
-        drawn.sort(key=_place_of)
+        positions = sorted([random() for _ in plain])
+        drawn = [(random(), step) for step in tasks] + list(zip(positions, plain, strict=True))
+        drawn.sort(key=_position_of)
         return [step for _, step in drawn]
 
     def _leap(self) -> None:
@@ -292,7 +292,7 @@ class SeededLoop(asyncio.BaseEventLoop):
             raise Terminal(
                 "sim.deadlock",
                 f"At {self.now:.3f} s every task waits for another and no timer is set.\n{describe(self._tasks)}",
-                hint="The tasks above wait for something that nobody left can do.",
+                hint="Look for the task that should wake those above.",
             )
         if due > self._time_max:
             raise Terminal(
@@ -307,7 +307,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         if known is None:
             known = self._tasks[task] = (next(self._births), process)
             if len(self._tasks) > self._tasks_sweep:
-                # Kept: the living, and the failed whose error nobody has asked for yet.
+                # Keeps running tasks, and failed ones whose error was not retrieved.
                 self._tasks = {
                     old: birth for old, birth in self._tasks.items() if not old.done() or died_unseen(old)
                 }

@@ -1,6 +1,6 @@
-"""What hosts say to each other, whatever the protocol: calls, datagrams and byte streams, by name.
+"""The network between hosts: calls, datagrams and byte streams, addressed by name.
 
-An address is "host:service". Who sends is whoever runs: a task of a host sends from that host. Values travel by
+An address is "host:service". The sender is the host of the running task. Values are passed by
 reference, so send bytes or frozen values.
 """
 
@@ -26,19 +26,19 @@ Answer = Callable[[str, Any], Awaitable[object]]
 Attend = Callable[[Stream], Awaitable[None]]
 Target = TypeVar("Target")
 
-# A receiver that does not read loses datagrams past this many, as a socket buffer would.
+# A receiver that does not read loses datagrams beyond this number, as with a socket buffer.
 MAILBOX_MAX: Final = 1_000
 
 
 class Mailbox:
-    """Datagrams that have arrived and wait to be read."""
+    """Received datagrams that wait to be read."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[str, Any]] = deque()
         self._arrival = asyncio.Event()
 
     async def receive(self) -> tuple[str, Any]:
-        """The sender's name and the message."""
+        """Returns the next message with its sender's name."""
         while not self._waiting:
             self._arrival.clear()
             await self._arrival.wait()
@@ -54,7 +54,7 @@ class Mailbox:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Service(Generic[Target]):
-    """Something at an address, the process it lives in, and the context in which its code runs."""
+    """A service at an address, its process, and the context in which its code runs."""
 
     process: Process | None
     context: Context
@@ -67,7 +67,7 @@ class _Service(Generic[Target]):
 
 @dataclass(slots=True, eq=False)
 class _Exchange:
-    """A call or a connection under way: who asked, who serves it, and how each end learns that it broke."""
+    """A call or connection in progress: its client, its server, and the two ends to notify of a failure."""
 
     link: Link
     reply: "asyncio.Future[Any]"
@@ -82,7 +82,7 @@ class _Exchange:
     def refuse(self, error: Exception) -> None:
         if not self.reply.done():
             self.reply.set_exception(error)
-            self.reply.exception()  # the caller may be gone: then nobody will ask
+            self.reply.exception()  # marks it as retrieved: the client may be gone
 
     def break_client(self) -> None:
         self.refuse(_reset(self.link[1]))
@@ -95,7 +95,7 @@ class _Exchange:
 
 
 class Network:
-    """Everything here is subject to the links' weather. Errors are `Retry`: whether the work was done is unknown."""
+    """The network. Messages are subject to the conditions of the links. Errors are `Retry`: the outcome is unknown."""
 
     def __init__(self, loop: SeededLoop, links: Links, rng: Rng, trace: Trace) -> None:
         self._loop = loop
@@ -110,32 +110,32 @@ class Network:
 
     @contextmanager
     def serve(self, address: str, answer: Answer) -> Generator[None]:
-        """Answers calls: `await answer(caller, request)`. An `Error` it raises travels to the caller."""
-        with _placed(self._answers, address, answer):
+        """Serves calls: `await answer(caller, request)`. An `Error` it raises is raised at the caller."""
+        with _registered(self._answers, address, answer):
             yield
 
     @contextmanager
     def listen(self, address: str, attend: Attend) -> Generator[None]:
-        """Takes connections: `await attend(stream)`, which is closed when that returns."""
-        with _placed(self._listeners, address, attend):
+        """Accepts connections: `await attend(stream)`, which is closed when that returns."""
+        with _registered(self._listeners, address, attend):
             yield
 
     @contextmanager
     def mailbox(self, address: str) -> Generator[Mailbox]:
-        """Takes datagrams."""
+        """Receives datagrams."""
         box = Mailbox()
-        with _placed(self._mailboxes, address, box):
+        with _registered(self._mailboxes, address, box):
             yield box
 
     async def call(self, address: str, request: object) -> Any:  # noqa: ANN401 -- the two ends agree on the type
-        """Sends a request and waits for the answer, for ever if need be: timeouts belong to the caller."""
+        """Sends a request and waits for the response without limit: timeouts belong to the caller."""
         return await self._ask(address, partial(self._begin_call, address, request))
 
     async def connect(self, address: str) -> Stream:
         return await self._ask(address, partial(self._begin_stream, address))
 
     def send(self, address: str, message: object) -> None:
-        """Throws a datagram; nobody says whether it arrives."""
+        """Sends a datagram without confirmation."""
         sender = here()
         self._trace.add(f"send {type(message).__name__} to {address}")
         self._links.toss((sender, _host(address)), partial(self._post, sender, address, message))
@@ -148,8 +148,8 @@ class Network:
                 exchange.break_client()
                 exchange.break_server()
 
-    def bury(self, process: Process) -> None:
-        """The kernel of a host whose process has died tells the peers."""
+    def disconnect(self, process: Process) -> None:
+        """Breaks the connections of a process that has died, as its kernel would."""
         for number, exchange in list(self._open.items()):
             src, dst = exchange.link
             if exchange.server is process:
@@ -186,10 +186,10 @@ class Network:
             deliver = partial(exchange.settle, await answer(src, request))
         except Error as error:
             deliver = partial(exchange.refuse, error)
-        except Exception as error:  # noqa: BLE001 -- a broken server ends the run instead of hiding behind its caller
+        except Exception as error:  # noqa: BLE001 -- an error in a server must end the run, not reach its caller
             self._loop.fail(error)
             return
-        exchange.server = None  # what is under way arrives, whatever becomes of the server now
+        exchange.server = None  # the response arrives even if the server dies now
         self._trace.add(f"#{number} answered")
         self._links.carry((dst, src), deliver)
 
@@ -233,8 +233,8 @@ class Network:
 
 
 @contextmanager
-def _placed(services: dict[str, _Service[Target]], address: str, target: Target) -> Generator[None]:
-    """Puts something at an address for as long as the block runs, or the process lives."""
+def _registered(services: dict[str, _Service[Target]], address: str, target: Target) -> Generator[None]:
+    """Registers a service at an address while the block runs and the process is alive."""
     process = PROCESS.get()
     if process is not None and _host(address) != process.name:
         raise Invalid(
@@ -256,15 +256,15 @@ def _placed(services: dict[str, _Service[Target]], address: str, target: Target)
 def _host(address: str) -> str:
     host, colon, service = address.partition(":")
     if not (host and colon and service):
-        raise Invalid("sim.address", f'"{address}" is no address.', hint='Write "host:service".')
+        raise Invalid("sim.address", f'"{address}" is not a valid address.', hint='Write "host:service".')
     return host
 
 
 def _refused(address: str) -> Retry:
-    return Retry("sim.refused", f"Nobody listens at {address}.", hint="Try again when it is back.")
+    return Retry("sim.refused", f"No service listens at {address}.", hint="Try again when it is back.")
 
 
 def _reset(host: str) -> Retry:
     return Retry(
-        "sim.reset", f"{host} broke the connection.", hint="Whether the work was done is unknown: ask again."
+        "sim.reset", f"{host} broke the connection.", hint="Check whether the work was done, or try again."
     )

@@ -1,4 +1,4 @@
-"""The cables between hosts and the weather on them: delay, loss, twins, cuts, healing."""
+"""The links between hosts and their conditions: delay, loss, duplicates, cuts and healing."""
 
 from collections.abc import Callable, Iterable
 from contextvars import Context
@@ -16,7 +16,7 @@ Link = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LinkConditions:
-    """Seconds under way, drawn between two bounds; loss and twins strike datagrams only."""
+    """Delay in seconds, drawn between two bounds; loss and duplicates apply to datagrams only."""
 
     delay_s: tuple[float, float] = (0.0002, 0.002)
     drop: float = 0.0
@@ -27,13 +27,13 @@ class LinkConditions:
         if not (0 <= low <= high and 0 <= self.drop <= 1 and 0 <= self.duplicate <= 1):
             raise Invalid(
                 "sim.weather",
-                f"{self} is no weather.",
+                f"{self} are not valid conditions of a link.",
                 hint="Give delay_s as (least, most) with 0 <= least <= most, and drop and duplicate between 0 and 1.",
             )
 
 
 class Links:
-    """One directed link for each pair of names. What is reliable waits at a cut; a datagram is lost there."""
+    """One directed link for each pair of names. Reliable messages wait at a cut; datagrams are lost."""
 
     def __init__(self, loop: SeededLoop, rng: Rng, trace: Trace, context: Context) -> None:
         self._loop = loop
@@ -45,11 +45,11 @@ class Links:
         self.weather = LinkConditions()
 
     def set(self, one: str, other: str, weather: LinkConditions) -> None:
-        """The weather between two hosts, both ways; `links.weather` is that of all others."""
+        """Sets the conditions between two hosts in both directions; `links.weather` applies to all others."""
         self._weather[one, other] = self._weather[other, one] = weather
 
     def cut(self, senders: Iterable[str], receivers: Iterable[str]) -> None:
-        """One way: nothing of the senders arrives at the receivers, who can still be heard."""
+        """Cuts one direction: messages of the senders do not reach the receivers."""
         receivers = tuple(receivers)
         for sender in senders:
             for receiver in receivers:
@@ -58,13 +58,13 @@ class Links:
                     self._trace.add(f"cut {sender} -> {receiver}")
 
     def partition(self, left: Iterable[str], right: Iterable[str]) -> None:
-        """Both ways."""
+        """Cuts both directions."""
         left, right = tuple(left), tuple(right)
         self.cut(left, right)
         self.cut(right, left)
 
     def heal(self) -> None:
-        """Every cut is mended, and what waited there travels on."""
+        """Repairs all cuts, and delivers the messages that waited."""
         cut, self._cut = self._cut, {}
         self._trace.add(f"heal {len(cut)} cuts")
         for link, waiting in cut.items():
@@ -72,11 +72,11 @@ class Links:
                 self.carry(link, deliver)
 
     def carry(self, link: Link, deliver: Deliver) -> None:
-        """Reliable, as a connection is: late, perhaps very late, but never lost and never twice."""
+        """Delivers reliably, as a connection does: late, perhaps very late, but exactly once."""
         self._after_delay(link, partial(self._arrive, link, deliver))
 
     def toss(self, link: Link, deliver: Deliver) -> None:
-        """A datagram: it may vanish or come twice."""
+        """Sends a datagram: it may be lost or duplicated."""
         weather = self._weather.get(link, self.weather)
         if weather.drop and self._rng.random() < weather.drop:
             self._trace.add(f"lost {link[0]} -> {link[1]}")

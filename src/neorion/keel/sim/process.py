@@ -1,4 +1,4 @@
-"""One life of a host, as the loop sees it: whose step this is, whether it may run, and what time it believes in."""
+"""One run of a host's program: identifies its steps, whether they may run, and its local time."""
 
 import math
 from contextvars import ContextVar
@@ -14,7 +14,7 @@ class PausedStep(Protocol):
 
 
 class Timeline:
-    """How a host's monotonic clock follows the world's. It survives crashes, as a machine's clock does."""
+    """Maps the world's time to a host's monotonic clock. It survives crashes, as a machine's clock does."""
 
     __slots__ = ("_local", "_world", "rate")
 
@@ -29,7 +29,8 @@ class Timeline:
     def world(self, local: float) -> float:
         """The first world time at which the local clock shows at least `local`."""
         world = self._world + (local - self._local) / self.rate
-        # Rounding must not wake a timer before its own clock says so: code that checks would wait for ever anew.
+        # Rounding must not wake a timer before its own clock reaches it: code that checks the time would wait again,
+        # endlessly.
         while self.local(world) < local:
             world = math.nextafter(world, math.inf)
         return world
@@ -39,16 +40,16 @@ class Timeline:
 
 
 class Process:
-    """What lives and dies together. A crashed process is one that never runs again: nothing of it unwinds."""
+    """The tasks of one program run. Nothing of a crashed process runs again or unwinds."""
 
-    __slots__ = ("alive", "held", "name", "stopped", "timeline")
+    __slots__ = ("alive", "name", "paused_steps", "stopped", "timeline")
 
     def __init__(self, name: str, timeline: Timeline) -> None:
         self.name = name
         self.timeline = timeline
         self.alive = True
         self.stopped = False
-        self.held: list[PausedStep] = []
+        self.paused_steps: list[PausedStep] = []
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("neorion_sim_process", default=None)

@@ -1,4 +1,4 @@
-"""One run of a scenario under one seed, and what became of it."""
+"""Runs a scenario under one seed and returns the outcome."""
 
 import asyncio
 import gc
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 Scenario = Callable[[World], Coroutine[Any, Any, T]]
 
-# How much of the trace a failure shows: what fits a screen.
+# The lines of the trace that a failure shows; they fit a screen.
 TAIL: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What a run came to. Equal digests mean equal runs, step by step."""
+    """The result of a run. Equal digests mean equal runs, step by step."""
 
     seed: int
     value: T | None
@@ -38,7 +38,7 @@ class Outcome(Generic[T]):
         return self.error is None
 
     def check(self, replay: str = "") -> T:
-        """The scenario's value; a failed run raises an error that shows where it failed and how to repeat it."""
+        """Returns the scenario's value. Raises for a failed run, with the end of the trace and the way to repeat it."""
         if self.error is None:
             return cast("T", self.value)
         failure = Terminal(
@@ -54,8 +54,11 @@ class Outcome(Generic[T]):
 
 
 def simulate(scenario: Scenario[T], seed: int, *, limits: SimulationLimits | None = None) -> Outcome[T]:
-    """Runs `scenario(world)` to its end. The same seed gives the same run; failures are told, not raised; interruptions are raised."""
-    if _inside_a_loop():
+    """Runs `scenario(world)` to its end. The same seed gives the same run.
+
+    Failures are returned in the outcome; interruptions are raised.
+    """
+    if _is_in_loop():
         raise Invalid(
             "sim.nested", "A simulation runs its own loop.", hint="Call simulate from code that is not async."
         )
@@ -68,7 +71,7 @@ def simulate(scenario: Scenario[T], seed: int, *, limits: SimulationLimits | Non
         except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 -- a run's failure is its result
             error = failure
         except BaseException:
-            # From outside, and no failure of the run: what waits is unwound, or it would disturb whatever runs next.
+            # An interruption from outside. Waiting tasks are unwound, so that they do not disturb later code.
             with suppress(Terminal):
                 world.loop.wind_up(world.processes)
             raise
@@ -93,7 +96,7 @@ def _outcome(world: World, value: T | None, error: BaseException | None) -> Outc
     )
 
 
-def _inside_a_loop() -> bool:
+def _is_in_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -103,7 +106,7 @@ def _inside_a_loop() -> bool:
 
 @contextmanager
 def _orderly_finalizers() -> Generator[None]:
-    """Keeps the collector from running finalizers at moments that depend on the process's past; the loop calls it."""
+    """Disables automatic garbage collection, whose moments depend on the process's past; the loop collects instead."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
-"""What a simulation must not touch: real sockets, processes, threads, sleep, clocks and chance.
+"""Blocks real resources during a simulation: sockets, processes, threads, sleep, clocks and randomness.
 
-The interpreter's audit events catch sockets and processes wherever they are used. The others raise no such event, so
-the few functions behind them are replaced while a simulation runs. Logging alone may still read the time: the time of
-a log line decides nothing.
+Audit events of the interpreter catch sockets and processes wherever they are used. The others raise no such event, so
+the few functions behind them are replaced during a simulation. Logging may still read the time, because the time of
+a log line affects nothing.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ _LOOP_METHODS: Final = (
 
 
 class _Seal:
-    """Which thread simulates now, if any. Others, such as a test runner's, go about their business."""
+    """The thread that simulates now, if any. Other threads, such as a test runner's, are not affected."""
 
     thread: int | None = None
     installed = False
@@ -55,13 +55,13 @@ class _Seal:
 def refused(what: str) -> Terminal:
     return Terminal(
         "sim.real",
-        f"Code under simulation asked for {what}.",
+        f"Code under simulation used {what}.",
         hint="Take Clock, Rng, Ids, the network or the disk from outside; under simulation they come from the World.",
     )
 
 
 def sandboxed(loop: Loop) -> Loop:
-    """Makes every method of a loop that would reach the real world say so."""
+    """Makes every method of a loop that would use real resources raise an error."""
 
     def refusing(name: str) -> Callable[..., object]:
         def method(*_args: object, **_options: object) -> object:
@@ -76,7 +76,7 @@ def sandboxed(loop: Loop) -> Loop:
 
 @contextmanager
 def is_sandboxed() -> Generator[None]:
-    """Refuses the real world to this thread."""
+    """Blocks real resources in this thread."""
     if not _Seal.installed:
         _Seal.installed = True
         sys.addaudithook(_audit)  # stays for the life of the process, and is idle outside of simulations

@@ -1,4 +1,4 @@
-"""What the loop runs: steps that are ready, and timers in the order in which they fall due."""
+"""Work of the loop: steps that are ready, and timers in the order of their due times."""
 
 import asyncio
 import heapq
@@ -7,12 +7,12 @@ from typing import Final
 
 from neorion.keel.sim.process import Process, Timeline
 
-# Below this a heap with cancelled timers is not worth rebuilding (asyncio uses the same figure).
+# Below this a heap with cancelled timers is not worth rebuilding (asyncio uses the same number).
 _REBUILD_MIN: Final = 100
 
 
 class ReadyStep(asyncio.Handle):
-    """A callback that is ready. `serial` is the birth number of the task it moves on, 0 for a plain callback."""
+    """A callback that is ready. `serial` is the number of its task in order of creation, 0 for a plain callback."""
 
     __slots__ = ("process", "serial")
 
@@ -24,7 +24,7 @@ class ReadyStep(asyncio.Handle):
 
 
 class Timer(asyncio.TimerHandle):
-    """A callback that waits for its time, told by the clock of its own host; `waiting` while it is in the heap."""
+    """A callback with a due time, by the clock of its own host; `waiting` while it is in the heap."""
 
     __slots__ = ("process", "waiting")
 
@@ -49,7 +49,7 @@ class Timers:
         heapq.heappush(self._heap, (_due(timer), next(self._number), timer))
 
     def next_due(self) -> float | None:
-        """The world time at which the next timer falls due, if any is set."""
+        """The world time at which the next timer is due, if any is set."""
         while self._heap and self._heap[0][2].cancelled():
             heapq.heappop(self._heap)
             self._cancelled -= 1
@@ -66,7 +66,7 @@ class Timers:
                 ready.append(timer)
 
     def count_cancelled(self, timer: Timer) -> None:
-        """Rebuilds the heap when most of it is cancelled: timeouts that never strike must not pile up."""
+        """Rebuilds the heap when most of it is cancelled: timeouts that never fire must not accumulate."""
         if not timer.waiting:
             return
         self._cancelled += 1
@@ -76,7 +76,7 @@ class Timers:
             self._cancelled = 0
 
     def retime(self, timeline: Timeline) -> None:
-        """Moves the timers of a host whose clock has changed its rate to where that clock will show their time."""
+        """Recomputes the due times of a host's timers after its clock has changed its rate."""
         self._heap = [
             (_due(timer) if timer.process and timer.process.timeline is timeline else due, number, timer)
             for due, number, timer in self._heap

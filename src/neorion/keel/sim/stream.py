@@ -11,16 +11,16 @@ from anyio.abc import ByteStream
 from neorion.keel.clock import Rng
 from neorion.keel.sim.network_links import Link, Links
 
-# What a sender may be ahead of its reader: a common size of socket buffers.
+# The bytes that a sender may be ahead of its reader: a common size of socket buffers.
 WINDOW: Final = 65_536
-# How often a write arrives in two parts: often enough that code which counts on whole writes is found out.
+# The chance that a write arrives in two parts: high enough to reveal code that expects whole writes.
 _SPLIT: Final = 0.25
 
 
 class _Pipe:
     """One direction. Chunks arrive in the order sent, whatever delay each one draws.
 
-    What the reader does, the writer learns by a message back: nothing is known through a cut.
+    The writer learns of reads through messages in the other direction, so nothing passes a cut.
     """
 
     def __init__(self, links: Links, link: Link, rng: Rng) -> None:
@@ -93,7 +93,7 @@ class _Pipe:
 
 
 class Stream(ByteStream):
-    """One end of a connection; anything that speaks anyio's byte streams runs over it."""
+    """One end of a connection, as an anyio byte stream."""
 
     def __init__(self, inward: _Pipe, outward: _Pipe) -> None:
         self._inward = inward
@@ -133,7 +133,7 @@ class Stream(ByteStream):
             self._outward.end()
 
     def reset(self) -> None:
-        """What the kernel tells this end when the other end is gone."""
+        """Breaks this end, as its kernel does when the other end is gone."""
         self._inward.break_off()
         self._outward.break_off()
 

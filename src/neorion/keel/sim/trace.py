@@ -1,4 +1,4 @@
-"""What happened, one line for each thing worth telling, and one hash over all of it."""
+"""The trace of a run: one line for each notable event, and one hash of them all."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Final
 
 from neorion.keel.sim.process import here
 
-# Enough to see what led to a failure; the hash covers also what was forgotten.
+# Enough to see the cause of a failure; the hash also covers dropped lines.
 LINES_MAX: Final = 5_000
 
 
@@ -20,7 +20,7 @@ class Trace:
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
 
     def add(self, event: str) -> None:
-        """Tells what the current host does. The text must repeat: no addresses of objects, no real times."""
+        """Records an action of the current host. The text must repeat: no addresses of objects, no real times."""
         line = f"{self._now():.6f} {here()}: {event}"
         self._hash.update(line.encode())
         self._lines.append(line)

@@ -43,7 +43,7 @@ class World:
         return seeded_rng(f"{self.seed}/{concern}")
 
     def host(self, name: str) -> Host:
-        """The host of this name; the first to ask for it builds it."""
+        """Returns the host of this name, creating it at the first call."""
         if name not in self._hosts:
             self._hosts[name] = Host(self, name)
         return self._hosts[name]

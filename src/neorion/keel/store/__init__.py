@@ -1,7 +1,7 @@
-"""Rows that outlive the process: one owner, group commit, fencing by epoch, migrations, backups.
+"""A durable store of rows: one owner, group commit, fencing by epoch, migrations, backups.
 
-SQLite for one machine, PostgreSQL when it is outgrown, the same promises from both. Here live the engines and what they
-share; tables, and what rows mean, belong to the users of this room.
+SQLite for one machine, PostgreSQL for more, with the same guarantees. Contains the engines and the parts that they
+share; tables, and the meaning of rows, belong to the users of this package.
 """
 
 from neorion.keel.store.engine import end_process

@@ -1,4 +1,4 @@
-"""Backups: one portable form whatever the engine, a SQLite file and a manifest that vouches for it."""
+"""Backups in one portable format for every engine: a SQLite file and a manifest with its digest."""
 
 import hashlib
 from collections.abc import Generator, Sequence
@@ -22,7 +22,7 @@ _FORMAT = 1
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the backup beside it is. Written last: without it, a backup is not complete."""
+    """The description of a backup. Written last: without it, a backup is not complete."""
 
     format: int
     schema: int
@@ -37,11 +37,13 @@ def manifest_of(path: Path) -> Path:
 
 
 def write_backup(reader: Reader, migrations: Sequence[Migration], path: Path, clock: Clock) -> None:
-    """Copies the reader's snapshot to `path`; under its name it appears only whole."""
+    """Copies the reader's snapshot to `path`; the file appears there only when it is complete."""
     if path.exists() or manifest_of(path).exists():
         raise Conflict("store.exists", f"{path} exists already.", hint="Give each backup a name of its own.")
     if not path.parent.is_dir():
-        raise NotFound("store.directory", f"There is no directory {path.parent}.", hint="Create it first.")
+        raise NotFound(
+            "store.directory", f"The directory {path.parent} does not exist.", hint="Create it first."
+        )
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)
     try:
@@ -58,7 +60,7 @@ def write_backup(reader: Reader, migrations: Sequence[Migration], path: Path, cl
 
 @contextmanager
 def _writing(path: Path) -> Generator[None]:
-    """A backup that cannot be written is an error of its caller; the store itself is well."""
+    """Translates errors of writing a backup. They concern its caller; the store itself is intact."""
     try:
         with explaining(path):
             yield
@@ -69,18 +71,18 @@ def _writing(path: Path) -> Generator[None]:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a backup, once the backup has been found to be what it says."""
+    """Reads the manifest of a backup after verifying the backup's digest."""
     manifest_path = manifest_of(path)
     if not path.is_file() or not manifest_path.is_file():
         raise NotFound(
             "store.no_backup",
-            f"There is no complete backup at {path}.",
+            f"No complete backup exists at {path}.",
             hint=f"A backup is a file and its manifest {manifest_path.name} beside it.",
         )
     try:
         manifest = msgspec.json.decode(manifest_path.read_bytes(), type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Invalid("store.bad_backup", f"{manifest_path} is no manifest of ours: {error}.") from error
+        raise Invalid("store.bad_backup", f"{manifest_path} is not a valid manifest: {error}.") from error
     if manifest.format != _FORMAT:
         raise Invalid("store.bad_backup", f"{path} has form {manifest.format}, this program reads {_FORMAT}.")
     if _sha256(path) != manifest.sha256:
@@ -104,10 +106,10 @@ def columns_of(database: SqliteConnection, table: str) -> list[str]:
 
 
 def _copy(reader: Reader, migrations: Sequence[Migration], target: Path) -> dict[str, int]:
-    """A new database made by the same migrations and filled row by row: damage cannot hide in it."""
+    """Creates a database with the same migrations and copies the rows, which would reveal damage."""
     database = connect(target)
     try:
-        # Whole or thrown away: the only sync that counts is the one before the file gets its name.
+        # A partial copy is discarded: only the sync before the rename counts.
         database.pragma("journal_mode", "OFF")
         database.pragma("synchronous", "OFF")
         database.pragma("application_id", APPLICATION_ID)
@@ -117,13 +119,13 @@ def _copy(reader: Reader, migrations: Sequence[Migration], target: Path) -> dict
         database.execute(OWNER_TABLE)
         rows = {table: _copy_table(reader, database, table) for table in tables_of(database)}
         database.execute("COMMIT")
-        told = database.execute("PRAGMA integrity_check(1)").fetchall()
-        told += database.execute("PRAGMA foreign_key_check").fetchall()
+        problems = database.execute("PRAGMA integrity_check(1)").fetchall()
+        problems += database.execute("PRAGMA foreign_key_check").fetchall()
     finally:
         database.close()
-    if told != [("ok",)]:
+    if problems != [("ok",)]:
         raise Invalid(
-            "store.bad_backup", f"The copy is not sound: {told[0]}.", hint="Ask the doctor: check()."
+            "store.bad_backup", f"The copy is not sound: {problems[0]}.", hint="Run check() on the store."
         )
     return rows
 
@@ -132,7 +134,7 @@ def _copy_table(reader: Reader, database: SqliteConnection, table: str) -> int:
     columns = columns_of(database, table)
     names = ", ".join(f'"{column}"' for column in columns)
     insert = f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))})'  # noqa: S608 -- names of our own schema
-    # Migrations may bring rows of their own; those of the snapshot count.
+    # Migrations may insert rows; those of the snapshot count.
     database.execute(f'DELETE FROM "{table}"')  # noqa: S608 -- as above
     database.executemany(insert, reader.stream(f'SELECT {names} FROM "{table}"'))  # noqa: S608 -- as above
     ((count,),) = database.execute(f'SELECT count(*) FROM "{table}"').fetchall()  # noqa: S608 -- as above

@@ -1,4 +1,4 @@
-"""The common SQL: what SQLite and PostgreSQL both understand, and the few words that must be translated.
+"""The common SQL: the subset of SQLite and PostgreSQL, with the few keywords that differ translated.
 
 Types are INTEGER (64 bits), REAL, TEXT (compared byte by byte) and BLOB, strictly kept on both. `?` stands for an argument.
 """
@@ -23,7 +23,7 @@ _RESERVED_FIRST = frozenset(
     {"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "SET", "RESET", "PRAGMA", "ATTACH", "DETACH"}
     | {"VACUUM", "COPY", "LISTEN", "LOCK"}
 )  # fmt: skip
-# Statements are written by hand, in the hundreds; a program that builds them without end must not fill the memory.
+# Statements are written by hand, in the hundreds; a program that generates them without end must not fill the memory.
 _CACHE = 1024
 
 
@@ -43,17 +43,17 @@ def statements(script: str) -> list[str]:
 @lru_cache(_CACHE)
 def for_sqlite(sql: str) -> str:
     statement = _single(sql)
-    strict = _words(statement)[:2] == ["CREATE", "TABLE"] and statement.endswith(")")
+    strict = _keywords(statement)[:2] == ["CREATE", "TABLE"] and statement.endswith(")")
     return f"{statement} STRICT" if strict else statement
 
 
 @lru_cache(_CACHE)
 def for_postgres(sql: str) -> str:
     statement = _single(sql)
-    defines = _words(statement)[:1] in (["CREATE"], ["ALTER"])
+    defines = _keywords(statement)[:1] in (["CREATE"], ["ALTER"])
     translated, before = list[str](), ""
     for kind, text in _tokens(statement):
-        # A table may be called like a type.
+        # A table may have the name of a type.
         typed = defines and before not in _NAMES_FOLLOW
         translated.append(_translated(kind, text, typed=typed))
         before = text.upper() if kind == "word" else before
@@ -74,15 +74,17 @@ def _single(sql: str) -> str:
     found = statements(sql)
     if len(found) != 1:
         raise Terminal("store.sql", f"{len(found)} statements stand where one is expected: {sql[:80]}")
-    words = _words(found[0])
-    if words and words[0] in _RESERVED_FIRST:
-        raise Terminal("store.sql", f"{words[0]} is not for changes and queries: the store sees to it.")
-    if "DEFERRABLE" in words:
+    keywords = _keywords(found[0])
+    if keywords and keywords[0] in _RESERVED_FIRST:
+        raise Terminal(
+            "store.sql", f"{keywords[0]} is not allowed in changes and queries: the store runs it."
+        )
+    if "DEFERRABLE" in keywords:
         raise Terminal("store.sql", "DEFERRABLE constraints are not part of the common SQL.")
     return found[0]
 
 
-def _words(statement: str) -> list[str]:
+def _keywords(statement: str) -> list[str]:
     return [text.upper() for kind, text in _tokens(statement) if kind == "word"]
 
 

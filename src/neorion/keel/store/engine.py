@@ -1,4 +1,4 @@
-"""What a database must be able to do under a store: synchronous, called from one lane, one owner."""
+"""The port of a database engine under a store: synchronous, called from one executor, with one owner."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,14 +10,14 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# EX_IOERR of sysexits.h: a supervisor that knows it can tell a bad disk from a bug.
+# EX_IOERR of sysexits.h, by which a supervisor distinguishes a bad disk from a bug.
 _EXIT_CODE = 74
-# Space comes back when a person acts, not by the millisecond.
+# Space is freed by a person, so short waits are useless.
 _FULL_AFTER = Duration.of(seconds=5)
 
 
 class TransactionLost(Exception):
-    """The transaction is gone with every change in it; each caller gets `error`. The store goes on."""
+    """The transaction was lost with all its changes; each caller gets `error`. The store continues."""
 
     def __init__(self, error: Error) -> None:
         super().__init__(error)
@@ -42,13 +42,13 @@ def full() -> Retry:
     return Retry(
         "store.full",
         "The disk under the store is full; nothing was written.",
-        hint="Free some space: the store goes on by itself.",
+        hint="Free some space; the store then continues by itself.",
         after=_FULL_AFTER,
     )
 
 
 class StorageFailed(Exception):
-    """The storage can no longer be trusted: after a failed write or sync nobody knows what is on the disk."""
+    """A write or sync has failed, so the content of the disk is unknown and the storage cannot be trusted."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(cause)
@@ -68,7 +68,7 @@ class Reader(Statements, Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether it may serve another time."""
+        """True if the reader can be used again."""
         ...
 
     def begin(self) -> None:
@@ -90,7 +90,7 @@ class Engine(Statements, Protocol):
     """The one connection that writes."""
 
     epoch: int
-    # How long ownership lasts unless renewed; None where the kernel ends it together with the process.
+    # The duration of ownership without renewal; None where the kernel ends it with the process.
     lease: Duration | None
 
     def applied(self) -> list[Row]:
@@ -98,36 +98,36 @@ class Engine(Statements, Protocol):
         ...
 
     def claim(self) -> Duration | None:
-        """Takes ownership and the next epoch; or how long to wait before asking again."""
+        """Takes ownership and the next epoch; or returns the wait before the next attempt."""
         ...
 
     def renew(self) -> None: ...
 
     def begin(self, *, patient: bool = False) -> None:
-        """Opens a transaction, checks in it that the epoch is still ours, and sets the mark.
+        """Opens a transaction, verifies in it that the epoch is unchanged, and sets the savepoint.
 
-        A patient one (a migration) may take its time.
+        A patient one (a migration) has no time limit.
         """
         ...
 
     def keep(self) -> None:
-        """Moves the mark here: what came before it stays."""
+        """Moves the savepoint here: earlier changes stay."""
         ...
 
     def undo(self) -> None:
-        """Goes back to the mark."""
+        """Rolls back to the savepoint."""
         ...
 
     def commit(self) -> None:
-        """Durable when it returns."""
+        """Commits; durable when it returns."""
         ...
 
     def abandon(self) -> None:
-        """Rolls back whatever is open; never raises."""
+        """Rolls back any open transaction; never raises."""
         ...
 
     def tidy(self) -> None:
-        """House-keeping after the acknowledgements went out."""
+        """Maintenance after the acknowledgements were sent."""
         ...
 
     def reader(self) -> Reader: ...

@@ -58,7 +58,7 @@ class EventLog:
                     f"DELETE FROM {self.table} WHERE subject = ? AND nth <= ?",  # noqa: S608 -- as above
                     (subject, nth - self.per_subject),
                 )
-        # Counting is not free: it is done once in so many appends, and makes room for as many.
+        # Counting is costly, so it happens once in `step` appends, and makes room for as many.
         step = max(1, self.total // 16)
         if last // step != (last + len(events)) // step:
             self._make_room(tx, step)

@@ -1,4 +1,4 @@
-"""Where a store's synchronous work runs: a thread of its own, or, in simulations, inside the event loop."""
+"""Executors for a store's synchronous work: a separate thread, or the event loop in simulations."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class SerialExecutor(Protocol):
     """Runs jobs one after another, in order."""
 
     def start(self, job: Callable[[], None]) -> None:
-        """Begins a job that tells its own end by `deliver`."""
+        """Starts a job that reports its own end with `deliver`."""
         ...
 
     def deliver(self, news: Callable[[], None]) -> None:
@@ -29,14 +29,14 @@ class SerialExecutor(Protocol):
         ...
 
     async def beside(self, job: Callable[[], T]) -> T:
-        """Runs a job that need not wait for the lane."""
+        """Runs a job in parallel to the others."""
         ...
 
     async def aclose(self) -> None: ...
 
 
 class ThreadExecutor:
-    """One thread, so that one connection is used by nobody else."""
+    """One thread, so that the connection is used by a single thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -46,7 +46,7 @@ class ThreadExecutor:
         self._thread.submit(job)
 
     def deliver(self, news: Callable[[], None]) -> None:
-        # A closed loop has nobody left who waits.
+        # If the loop is closed, no caller waits for the result.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(news)
 
@@ -64,7 +64,7 @@ class ThreadExecutor:
 
 
 class InlineExecutor:
-    """No threads: what happens is decided by the event loop alone, so that a simulation repeats."""
+    """Runs jobs in the event loop without threads, so that a simulation repeats."""
 
     def start(self, job: Callable[[], None]) -> None:
         job()
@@ -76,7 +76,7 @@ class InlineExecutor:
         return job()
 
     async def beside(self, job: Callable[[], T]) -> T:
-        # Others get their turn here, as they would with a thread.
+        # Lets other tasks run, as a thread would.
         await anyio.lowlevel.checkpoint()
         return job()
 

@@ -1,4 +1,4 @@
-"""What a file must be before a database may live in it: ours alone, on a local disk, by one name."""
+"""Checks of a database file: one owner, a local disk, and a single name."""
 
 import errno
 import fcntl
@@ -10,19 +10,19 @@ from pathlib import Path
 from neorion.keel.base import Conflict, Denied, Invalid, NotFound
 from neorion.keel.store.engine import StorageFailed, full
 
-# Their locks and their shared memory do not reach other machines, and a sync is only a promise.
+# Locks and shared memory on these do not reach other machines, and a sync may not be durable.
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "lustre", "beegfs", "gpfs", "9p", "ocfs2", "gfs2"}
     | {"coda", "orangefs", "pvfs2", "wekafs", "panfs", "virtiofs", "vboxsf", "prl_fs", "fuse"}
 )  # fmt: skip
-# A program serves these, mostly from a network or an object store, and new ones appear every year. This one is local.
+# FUSE programs mostly serve a network or an object store, and new ones appear every year. This one is local.
 _LOCAL_FUSE = frozenset({"fuse.fuse-overlayfs"})
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
 @contextmanager
 def explaining(path: Path) -> Generator[None]:
-    """Says what an error of the operating system means for a store at `path`."""
+    """Translates operating system errors for a store at `path`."""
     try:
         yield
     except OSError as error:
@@ -40,10 +40,10 @@ def explaining(path: Path) -> Generator[None]:
 
 
 def own(path: Path) -> Callable[[], None]:
-    """Locks the file's companion `<path>.lock` for the life of this process; returns how to let go.
+    """Locks the file's companion `<path>.lock` for the life of this process; returns the function that unlocks.
 
-    A file of its own, because closing any descriptor of the database would drop SQLite's locks. It is never removed:
-    a second owner could then lock another file of the same name.
+    A separate file, because closing any descriptor of the database would drop SQLite's locks. It is never removed: a
+    second owner could then lock another file of the same name.
     """
     lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -64,11 +64,11 @@ def own(path: Path) -> Callable[[], None]:
 
 
 def suitable(path: Path) -> Path:
-    """The file's one true path; refuses places where a database would not be safe."""
+    """The resolved path of the file; refuses paths where a database would not be safe."""
     place = path.parent.resolve()
     if not place.is_dir():
         raise NotFound(
-            "store.directory", f"There is no directory {place}.", hint=f"Create it: mkdir -p {place}"
+            "store.directory", f"The directory {place} does not exist.", hint=f"Create it: mkdir -p {place}"
         )
     real = path.resolve()
     if real.exists() and not real.is_file():
@@ -92,7 +92,7 @@ def suitable(path: Path) -> Path:
 
 
 def network_filesystem(path: Path, mounts: str) -> str | None:
-    """The kind of network filesystem a path lies on, by the kernel's table of mounts."""
+    """The type of the network filesystem of a path, by the kernel's mount table; None for a local one."""
     best, kind = -1, ""
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""Group commit: many callers' changes in one transaction, each with its own way back."""
+"""Group commit: the changes of many callers in one transaction, each with its own outcome."""
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
@@ -94,7 +94,7 @@ def commit_together(engine: Engine, changes: Sequence[Change]) -> list[Outcome]:
         if isinstance(error, OwnershipLost):
             raise
         reason = error.error if isinstance(error, TransactionLost) else error
-        # A copy for each: an exception collects the traceback of whoever raises it.
+        # A copy for each caller, because raising adds a traceback to an exception.
         return [RolledBack(copy(reason)) for _ in changes]
     return outcomes
 

@@ -1,4 +1,4 @@
-"""The store itself: callers wait in line, one batch at a time goes to the engine, answers come back."""
+"""The store: callers queue their changes, one batch at a time goes to the engine, results are returned."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ class _PendingChange:
 
 @dataclass(frozen=True, slots=True)
 class StoreDependencies:
-    """What a store needs besides its engine."""
+    """The parts that a store needs besides its engine."""
 
     lane: SerialExecutor
     clock: Clock
@@ -53,14 +53,14 @@ class StoreDependencies:
 class GroupedStore:
     """Group commit over any engine.
 
-    While one batch is on its way to the disk, the next callers line up; they go together as soon as the answers of the
-    first have been given out. All state here belongs to the event loop, none to the lane.
+    While one batch is written, later callers queue up; they are committed together after the first batch's results are
+    returned. All state belongs to the event loop, none to the executor.
     """
 
-    def __init__(self, engine: Engine, around: StoreDependencies) -> None:
+    def __init__(self, engine: Engine, dependencies: StoreDependencies) -> None:
         self._engine = engine
-        self._around = around
-        self._lane = around.lane
+        self._dependencies = dependencies
+        self._lane = dependencies.lane
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
         self._waiting = deque[_PendingChange]()
@@ -92,37 +92,38 @@ class GroupedStore:
         if not self._busy:
             self._busy = True
             self._idle.clear()
-            # Not at once: callers of the same moment share the first batch too.
+            # Not at once, so that callers of the same moment share the first batch.
             self._loop.call_soon(self._start)
         return await answer
 
     async def read(self, query: Callable[[Tx], T]) -> T:
-        return await self._look(partial(_answer, query))
+        return await self._query(partial(_answer, query))
 
     async def backup(self, path: Path) -> None:
-        around = self._around
-        await self._look(
-            lambda reader: write_backup(reader, around.migrations, path, around.clock), pooled=False
+        dependencies = self._dependencies
+        await self._query(
+            lambda reader: write_backup(reader, dependencies.migrations, path, dependencies.clock),
+            pooled=False,
         )
 
     async def check(self) -> list[Finding]:
-        return await self._look(lambda reader: reader.findings())
+        return await self._query(lambda reader: reader.findings())
 
     async def until_lost(self) -> None:
         await self._lost.wait()
         raise copy(self._refusal) if self._refusal else AssertionError("lost without a reason")
 
     async def renew_forever(self) -> None:
-        """Keeps ownership for as long as it lasts."""
+        """Renews ownership until it is lost."""
         lease = self._engine.lease
         while lease is not None and self._refusal is None:
-            await self._around.clock.sleep(lease * (1 / 3))
+            await self._dependencies.clock.sleep(lease * (1 / 3))
             try:
                 await self._lane.run(self._engine.renew)
             except OwnershipLost as fenced:
                 self._refuse(fenced.error)
             except (TransactionLost, Error) as error:
-                # There will be another time before the lease is over; and if not, the epoch decides.
+                # There are further renewals before the lease ends, and otherwise the epoch decides.
                 log.warning("lease not renewed", reason=str(error))
 
     async def aclose(self) -> None:
@@ -157,7 +158,7 @@ class GroupedStore:
             self._idle.set()
 
     def _commit(self, batch: list[_PendingChange]) -> None:
-        """On the lane. Answers go out before house-keeping."""
+        """Commits a batch in the executor. Results are returned before maintenance."""
         deliver = self._lane.deliver
         try:
             outcomes = commit_together(self._engine, [waiting.change for waiting in batch])
@@ -167,11 +168,11 @@ class GroupedStore:
         except OwnershipLost as fenced:
             deliver(partial(self._refuse, fenced.error))
             deliver(partial(self._settle, batch, _all_failed(batch, fenced.error)))
-        except BaseException as error:  # noqa: BLE001 -- in an unknown state nobody may be told that it went well
+        except BaseException as error:  # noqa: BLE001 -- in an unknown state no caller may get a success
             cause = error.cause if isinstance(error, StorageFailed) else error
-            broken = Terminal("store.broken", f"The storage failed: {cause}.", hint="Look at the disk.")
+            broken = Terminal("store.broken", f"The storage failed: {cause}.", hint="Check the disk.")
             try:
-                self._around.fatal(cause)
+                self._dependencies.fatal(cause)
             finally:
                 deliver(partial(self._refuse, broken))
                 deliver(partial(self._settle, batch, _all_failed(batch, broken)))
@@ -185,11 +186,11 @@ class GroupedStore:
                     waiting.answer.set_result(value)
                 case RolledBack(error):
                     waiting.answer.set_exception(error)
-        # After the callers just woken, so that what they write next goes together.
+        # After the callers that were just woken, so that their next writes share a batch.
         self._loop.call_soon(self._start)
 
     def _refuse(self, error: Error) -> None:
-        """From here on, no writes."""
+        """Refuses all writes from now on."""
         if self._refusal is None:
             self._refusal = error
             log.error("store lost", why=str(error), code=error.code)
@@ -199,7 +200,7 @@ class GroupedStore:
             if not answer.done():
                 answer.set_exception(copy(error))
 
-    async def _look(self, job: Callable[[Reader], T], *, pooled: bool = True) -> T:
+    async def _query(self, job: Callable[[Reader], T], *, pooled: bool = True) -> T:
         self._refuse_child()
         self._refuse_closed()
         async with self._turns:
@@ -207,7 +208,7 @@ class GroupedStore:
             return await self._lane.beside(partial(self._with_reader, job, pooled=pooled))
 
     def _with_reader(self, job: Callable[[Reader], T], *, pooled: bool) -> T:
-        """Beside the lane, in a thread of its own."""
+        """Runs a query beside the executor, in its own thread."""
         reader = self._begun_reader() if pooled else None
         if reader is None:
             reader = self._engine.reader()
@@ -226,7 +227,7 @@ class GroupedStore:
                 reader.close()
 
     def _begun_reader(self) -> Reader | None:
-        """One of the pool; those whose server went away meanwhile are dropped."""
+        """A reader from the pool with a new snapshot; readers whose connection is gone are dropped."""
         while True:
             try:
                 reader = self._readers.pop()

@@ -20,7 +20,7 @@ class MemoryDisk:
     def __init__(self) -> None:
         self.uri = f"file:/neorion-store-{next(_numbers)}?vfs=memdb"
         self.owner: _Closeable | None = None
-        # A database in memory lives as long as its last connection.
+        # A database in memory exists as long as its last connection.
         self.anchor: object = None
 
     def crash(self) -> None:

@@ -1,4 +1,4 @@
-"""Numbered steps from an empty database to the newest form. A step that was applied anywhere is never edited."""
+"""Numbered steps from an empty database to the current schema. A step that was applied anywhere is never edited."""
 
 import hashlib
 import re
@@ -25,7 +25,7 @@ _FILE = re.compile(r"([0-9]{4})_([a-z0-9_]+)\.sql")
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step: statements of the common SQL, applied together with the note that they were."""
+    """One step: statements of the common SQL, applied in one transaction with the record of the step."""
 
     number: int
     name: str
@@ -33,7 +33,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        # Line ends depend on how the files were checked out, the meaning does not.
+        # Line ends depend on the checkout and have no meaning.
         return hashlib.sha256(self.sql.replace("\r\n", "\n").encode()).hexdigest()
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ def migrations_in(package: str) -> list[Migration]:
         if parts is None:
             raise Invalid(
                 "store.migrations",
-                f"{file.name} in {package} is no name of a migration.",
+                f"{file.name} in {package} is not a valid name of a migration.",
                 hint="Name it like 0001_first.sql.",
             )
         found.append(Migration(int(parts[1]), parts[2], file.read_text("utf-8")))
@@ -58,7 +58,7 @@ def migrations_in(package: str) -> list[Migration]:
 
 
 def pending(known: Sequence[Migration], applied: Sequence[Row]) -> list[Migration]:
-    """What is still to do; refuses gaps, edited steps and a database newer than the program."""
+    """The migrations to apply; refuses gaps, edited steps and a database newer than the program."""
     numbers = [migration.number for migration in known]
     if numbers != list(range(1, len(known) + 1)):
         raise Invalid(
@@ -69,7 +69,7 @@ def pending(known: Sequence[Migration], applied: Sequence[Row]) -> list[Migratio
     if len(applied) > len(known):
         raise Conflict(
             "store.newer",
-            f"The database is at version {len(applied)}, this program knows {len(known)}.",
+            f"The database is at version {len(applied)}, this program supports {len(known)}.",
             hint="Run the newer program, or restore a backup made before the upgrade.",
         )
     for migration, (number, name, checksum) in zip(known, applied, strict=False):
@@ -83,7 +83,7 @@ def pending(known: Sequence[Migration], applied: Sequence[Row]) -> list[Migratio
 
 
 def migrate(engine: Engine, known: Sequence[Migration], clock: Clock) -> None:
-    """Applies what is pending, each step in a transaction of its own."""
+    """Applies pending migrations, each in its own transaction."""
     for migration in pending(known, engine.applied()):
         engine.begin(patient=True)
         try:

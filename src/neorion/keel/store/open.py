@@ -1,4 +1,4 @@
-"""The doors of the room: opening a store, and restoring one. What needs an extra package is loaded only when used."""
+"""Opens a store, and restores one. Modules that need an extra package are imported when used."""
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -18,9 +18,9 @@ from neorion.keel.store.memory import MemoryDisk
 from neorion.keel.store.migrations import Migration, migrate, pending
 from neorion.keel.store.protocols import Store
 
-# How long a PostgreSQL store stays ours without renewal: a successor of a crashed owner waits this long at most.
+# The lease of a PostgreSQL store: a successor of a crashed owner waits this long at most.
 LEASE = Duration.of(seconds=9)
-# Shorter ones could be lost to an ordinary pause.
+# Shorter leases could be lost in an ordinary pause.
 _LEASE_MIN = Duration.of(seconds=1)
 _EXAMPLES = "Write sqlite:///var/lib/neorion/store.db or postgresql://user@host/database."
 
@@ -35,10 +35,10 @@ async def open_store(
     lease: Duration = LEASE,
     fatal: Callable[[BaseException], NoReturn] = end_process,
 ) -> AsyncGenerator[Store]:
-    """Opens a store as its one owner, brought to the newest form; closed when the block ends.
+    """Opens a store as its only owner, migrated to the current schema; closes it when the block ends.
 
     `where` is a path, `sqlite:///path` or `postgresql://user@host/database`. `fatal` must end the process: it is called
-    when a write or a sync failed and nobody can know any more what is on the disk.
+    after a failed write or sync, when the content of the disk is unknown.
     """
     target = _target(where)
     with _extra("server", "apsw"):
@@ -64,7 +64,7 @@ async def open_store(
 async def restore(
     backup: Path, where: str | Path, *, migrations: Sequence[Migration], replace: bool = False
 ) -> None:
-    """Fills an empty store from a backup, checked first. With `replace`, an old one is kept aside under another name."""
+    """Fills an empty store from a verified backup. With `replace`, an old store is kept under another name."""
     target = _target(where)
     with _extra("server", "apsw"):
         from neorion.keel.store.sqlite_restore import restore_sqlite  # noqa: PLC0415 -- needs apsw
@@ -79,7 +79,7 @@ async def restore(
 async def _take_over(
     engine: Engine, migrations: Sequence[Migration], lane: SerialExecutor, clock: Clock
 ) -> None:
-    # A database this program does not understand is refused before its owner is disturbed.
+    # A database with unknown migrations is refused before its owner is disturbed.
     pending(migrations, await lane.run(engine.applied))
     while (wait := await lane.run(engine.claim)) is not None:
         await clock.sleep(wait)
@@ -88,7 +88,7 @@ async def _take_over(
 
 @asynccontextmanager
 async def _beside(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None]:
-    """Runs a task for as long as the block lasts."""
+    """Runs a task while the block runs."""
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(task)
@@ -102,7 +102,7 @@ async def _beside(task: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerat
 
 
 def _target(where: str | Path | MemoryDisk) -> Path | str | MemoryDisk:
-    """A path for SQLite, a text for PostgreSQL."""
+    """Parses the address: a path for SQLite, a text for PostgreSQL."""
     if not isinstance(where, str):
         return where
     if "://" not in where:
@@ -121,7 +121,7 @@ def _target(where: str | Path | MemoryDisk) -> Path | str | MemoryDisk:
         case other:
             raise Invalid(
                 "store.url",
-                f'There is no kind of store "{other}".',
+                f'The kind of store "{other}" does not exist.',
                 hint=did_you_mean(other, ["sqlite", "postgresql"]),
             )
 

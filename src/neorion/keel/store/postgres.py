@@ -1,4 +1,4 @@
-"""PostgreSQL under the store: a lease row with an epoch, checked by every transaction that writes."""
+"""The PostgreSQL engine: a lease row with an epoch, checked by every transaction that writes."""
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ OWNER_TABLE = (
     "CREATE TABLE IF NOT EXISTS store_owner (id BIGINT PRIMARY KEY, epoch BIGINT NOT NULL,"
     " holder TEXT NOT NULL, until TIMESTAMPTZ NOT NULL)"
 )
-# Two openers that create the table at the same moment would trip over each other.
+# Two processes that create the table at the same moment would conflict.
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('neorion store'))"
 _STREAM_ROWS = 2_000
 
@@ -56,17 +56,17 @@ class PostgresReader:
             yield from cursor
 
     def findings(self) -> list[Finding]:
-        """Reads every table whole: a page that cannot be read shows only when somebody reads it."""
+        """Reads every table completely, because a damaged page shows only when it is read."""
         found = list[Finding]()
         if self._run("SHOW data_checksums") == [("off",)]:
-            told = "The server does not detect changed bytes on its disk."
+            sentence = "The server does not detect changed bytes on its disk."
             hint = "Stop it and run pg_checksums --enable."
-            found.append(Finding(Severity.WARNING, "store.checksums", "server", told, hint))
+            found.append(Finding(Severity.WARNING, "store.checksums", "server", sentence, hint))
         for (table,) in self._run(_TABLES):
             try:
                 self._run(f'SELECT count(*) FROM "{table}"')  # noqa: S608 -- a name from the catalogue
             except Error as error:
-                # The snapshot is gone with the error; one is enough to know what to do.
+                # The error ended the snapshot; one finding is enough to decide what to do.
                 hint = "Restore the newest backup."
                 return [*found, Finding(Severity.ERROR, "store.damaged", table, str(error), hint)]
         return found
@@ -78,22 +78,22 @@ class PostgresReader:
         try:
             return _rows(self._link, sql, args)
         except psycopg.Error as error:
-            told = explained(error, self._link)
-            raise (told.error if isinstance(told, TransactionLost) else told) from error
+            meaning = explained(error, self._link)
+            raise (meaning.error if isinstance(meaning, TransactionLost) else meaning) from error
 
 
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
 
 
 class PostgresEngine:
-    """The writer. It connects again by itself; the epoch decides whether it may still write."""
+    """The writer. It reconnects by itself; the epoch decides whether it may still write."""
 
     def __init__(self, url: str, lease: Duration) -> None:
         self.epoch = 0
         self.lease: Duration | None = lease
         self._url = url
         self._seconds = lease.seconds
-        # Whoever stops half-way must be out of the way before the lease is over.
+        # A process that hangs in a transaction must be cut off before its lease ends.
         self._limit = lease * 0.4
         self._holder = f"{os.uname().nodename}:{os.getpid()}"
         self._seen_until: object = None
@@ -119,10 +119,10 @@ class PostgresEngine:
         return []
 
     def claim(self) -> Duration | None:
-        """Waits out a lease that is not renewed, and refuses as soon as it is: then its owner lives."""
+        """Waits for the end of a lease that is not renewed; refuses a lease that is renewed, because its owner runs."""
         self._connect()
         with self._transaction():
-            # A predecessor stopped inside of a transaction holds its row until the server ends it, within its lease.
+            # A predecessor that hangs in a transaction keeps its row locked until the server ends it, within its lease.
             self._run(f"SET LOCAL statement_timeout = {round(self._seconds * 1000)}")
             self._run(ONE_AT_A_TIME)
             self._run(OWNER_TABLE)
@@ -157,8 +157,8 @@ class PostgresEngine:
     def begin(self, *, patient: bool = False) -> None:
         self._connect()
         self._patient = patient
-        # Shared: a successor has to wait until this transaction ends, so nothing of it can come after the successor.
-        # All in one round trip.
+        # A shared lock: a successor waits until this transaction ends, so no write comes after the successor's claim.
+        # All statements go in one round trip.
         mine = f"SELECT 1 FROM store_owner WHERE epoch = {self.epoch:d} FOR SHARE"  # noqa: S608 -- a number of our own
         try:
             answers = self._link.execute(trusted(f"BEGIN; {mine}; SAVEPOINT change"), prepare=False)
@@ -192,8 +192,10 @@ class PostgresEngine:
         try:
             status = self._link.execute("COMMIT").statusmessage
         except psycopg.Error as error:
-            told = explained(error, self._link)
-            raise TransactionLost(unknown(error) if isinstance(told, TransactionLost) else told) from error
+            meaning = explained(error, self._link)
+            raise TransactionLost(
+                unknown(error) if isinstance(meaning, TransactionLost) else meaning
+            ) from error
         if status != "COMMIT":
             raise AssertionError(f"PostgreSQL answered {status} to COMMIT")
 
@@ -202,7 +204,7 @@ class PostgresEngine:
             self._link.execute("ROLLBACK")
 
     def tidy(self) -> None:
-        """Nothing to do: the server keeps its own house."""
+        """Does nothing: the server maintains itself."""
 
     def reader(self) -> PostgresReader:
         try:
@@ -226,7 +228,7 @@ class PostgresEngine:
             raise
 
     def _connect(self) -> None:
-        """Again, if need be. Never inside of a transaction: half of it would be on another connection."""
+        """Reconnects if necessary. Never inside a transaction, because its first part would be lost."""
         if self._link.closed:
             self._link = connect(self._url, self._limit)
 
@@ -241,11 +243,11 @@ _RENEW = "UPDATE store_owner SET until = clock_timestamp() + make_interval(secs 
 
 
 def _rows(link: Connection, sql: str, args: Sequence[Value] | None) -> list[Row]:
-    # Only what has arguments comes often enough, and is a single command, to be worth preparing.
+    # Only statements with arguments are frequent enough, and single commands, to be worth preparing.
     cursor = link.execute(trusted(sql), args, prepare=None if args else False)
     return cursor.fetchall() if cursor.description else []
 
 
 def trusted(sql: str) -> LiteralString:
-    # psycopg asks for literals; ours come from programs, translated.
+    # psycopg requires literals; these statements come from programs, translated.
     return cast("LiteralString", sql)

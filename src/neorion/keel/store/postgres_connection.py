@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that keep the store's promises, and what their errors mean."""
+"""Connections to PostgreSQL with the settings that the store requires, and the meaning of their errors."""
 
 import psycopg
 from psycopg import sql
@@ -12,7 +12,7 @@ from neorion.keel.store.engine import TransactionLost, full
 Connection = psycopg.Connection[TupleRow]
 
 _AGAIN_AFTER = Duration.of(seconds=1)
-# A dead server or a cut line is noticed in about ten seconds; the kernel's own defaults take two hours.
+# Detects a dead server or a broken line in about ten seconds; the kernel's defaults take two hours.
 _LINE = {
     "connect_timeout": 5,
     "keepalives": 1,
@@ -23,14 +23,14 @@ _LINE = {
     "client_encoding": "utf8",
     "application_name": "neorion store",
 }
-# Without these an acknowledged commit may be gone after a crash of the server.
+# Without these settings an acknowledged commit may be lost in a crash of the server.
 _SAFE = {"synchronous_commit": {"on", "remote_apply"}, "fsync": {"on"}, "full_page_writes": {"on"}}
-# Connection errors, shutdown, a crash elsewhere, idle inside of a transaction for too long.
+# Connection errors, shutdown, a crash of another backend, a transaction idle for too long.
 _GONE = ("08", "57P", "25P03")
 
 
 class _BoolAsInteger(Dumper):
-    """As SQLite has it: truth is 1."""
+    """Writes booleans as SQLite does: true is 1."""
 
     oid = psycopg.postgres.types["int8"].oid
 
@@ -39,7 +39,7 @@ class _BoolAsInteger(Dumper):
 
 
 class _Number(Loader):
-    """Sums and averages as SQLite gives them: whole where they are whole."""
+    """Reads sums and averages as SQLite returns them: whole numbers as int."""
 
     def load(self, data: Buffer) -> int | float:
         text = bytes(data).decode()
@@ -47,7 +47,7 @@ class _Number(Loader):
 
 
 def connect(url: str, limit: Duration) -> Connection:
-    """A writer's connection: no statement and no pause inside a transaction outlasts `limit`."""
+    """Opens a writer's connection: no statement and no pause inside a transaction exceeds `limit`."""
     link = _connect(url)
     for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
         link.execute(sql.SQL("SET {} = {}").format(sql.Identifier(name), sql.Literal(int(limit.ms))))
@@ -79,7 +79,7 @@ def _connect(url: str) -> Connection:
     except psycopg.Error as error:
         raise Invalid(
             "store.url",
-            f"The address of the PostgreSQL server cannot be read: {_told(error)}",
+            f"The address of the PostgreSQL server cannot be read: {_message(error)}",
             hint="Write it like postgresql://user@host:5432/database.",
         ) from error
     link.adapters.register_dumper(bool, _BoolAsInteger)
@@ -90,7 +90,7 @@ def _connect(url: str) -> Connection:
 def unreachable(error: psycopg.Error) -> Retry:
     return Retry(
         "store.unreachable",
-        f"The PostgreSQL server cannot be reached; nothing was written: {_told(error)}",
+        f"The PostgreSQL server cannot be reached; nothing was written: {_message(error)}",
         hint="Check that the server runs and that its address is right.",
         after=_AGAIN_AFTER,
     )
@@ -99,28 +99,30 @@ def unreachable(error: psycopg.Error) -> Retry:
 def unknown(error: psycopg.Error) -> Retry:
     return Retry(
         "store.unknown",
-        f"The connection was lost during the commit, so its outcome is not known: {_told(error)}",
+        f"The connection was lost during the commit, so its outcome is not known: {_message(error)}",
         hint="Read back by key before trying again.",
         after=_AGAIN_AFTER,
     )
 
 
 def explained(error: psycopg.Error, link: Connection) -> Error | TransactionLost:
-    """What a failed statement means for the transaction around it."""
+    """Translates a failed statement into the error of its transaction."""
     state = error.sqlstate or ""
     if link.closed or state.startswith(_GONE):
-        # The server says good-bye before it hangs up.
+        # The server sends an error before it closes the connection.
         link.close()
         return TransactionLost(unreachable(error))
     if state.startswith("23"):
-        return Conflict("store.constraint", f"The change breaks a rule of its tables: {_told(error)}")
+        return Conflict("store.constraint", f"The change breaks a rule of its tables: {_message(error)}")
     if state in {"53100", "53400"}:
         return full()
     if state.startswith(("40", "53", "55", "57")):
-        return Retry("store.busy", f"The server gave up on the statement: {_told(error)}", after=_AGAIN_AFTER)
-    return Terminal("store.sql", f"The statement was refused: {_told(error)}")
+        return Retry(
+            "store.busy", f"The server gave up on the statement: {_message(error)}", after=_AGAIN_AFTER
+        )
+    return Terminal("store.sql", f"The statement was refused: {_message(error)}")
 
 
-def _told(error: psycopg.Error) -> str:
+def _message(error: psycopg.Error) -> str:
     # The first line only: the others quote values, and values may be secret.
     return (error.diag.message_primary or str(error).partition("\n")[0] or type(error).__name__).strip() + "."

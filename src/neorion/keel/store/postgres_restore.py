@@ -17,7 +17,7 @@ from neorion.keel.store.postgres import ONE_AT_A_TIME, OWNER_TABLE, trusted
 from neorion.keel.store.postgres_connection import Connection, connect, explained
 from neorion.keel.store.sqlite_restore import EPOCH_LEAP, not_empty, verified
 
-# No limit: a restore takes as long as it takes, and there is no owner whose lease it could outlast.
+# A restore may take any time, and no owner exists whose lease it could outlast.
 _NO_LIMIT = Duration(0)
 
 
@@ -32,14 +32,14 @@ def restore_postgres(backup: Path, url: str, known: Sequence[Migration], *, repl
                 _fill(link, content, manifest)
                 link.execute("UPDATE store_owner SET epoch = %s", (max(epoch, manifest.epoch) + EPOCH_LEAP,))
         except psycopg.Error as error:
-            told = explained(error, link)
-            raise (told.error if isinstance(told, TransactionLost) else told) from error
+            meaning = explained(error, link)
+            raise (meaning.error if isinstance(meaning, TransactionLost) else meaning) from error
         finally:
             link.close()
 
 
 def _clear(link: Connection, *, replace: bool) -> int:
-    """Makes the schema empty, keeping what was there under another name; returns the epoch it had reached."""
+    """Empties the schema by renaming it; returns the epoch that it had reached."""
     tables = {
         name
         for (name,) in link.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
@@ -59,7 +59,7 @@ def _clear(link: Connection, *, replace: bool) -> int:
 
 
 def _retire(link: Connection) -> int:
-    """Ends the old store's last epoch, unless somebody lives in it."""
+    """Ends the old store's last epoch; fails if its owner is running."""
     ended = link.execute(
         "UPDATE store_owner SET epoch = epoch + 1 WHERE until < clock_timestamp() RETURNING epoch"
     ).fetchone()
@@ -97,7 +97,7 @@ def _fill(link: Connection, content: sqlite_connection.SqliteConnection, manifes
 def _copy_table(link: Connection, content: sqlite_connection.SqliteConnection, table: str) -> int:
     columns = columns_of(content, table)
     into, names = sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
-    # Migrations may bring rows of their own; those of the backup count.
+    # Migrations may insert rows; those of the backup count.
     link.execute(sql.SQL("DELETE FROM {}").format(into))
     if table == "store_owner":
         link.execute("INSERT INTO store_owner VALUES (1, 0, '', '-infinity')")

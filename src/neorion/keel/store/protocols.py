@@ -1,4 +1,4 @@
-"""What a user of the store sees: transactions made of plain SQL, and a store that runs them."""
+"""The interface of the store: transactions of plain SQL, and a store that runs them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -8,54 +8,54 @@ from neorion.keel.base import Finding
 
 T = TypeVar("T")
 Value = None | int | float | str | bytes
-# Any, because the types of the columns are known to whoever wrote the statement and to nobody else.
+# Any, because only the author of a statement has the types of its columns.
 Row = tuple[Any, ...]
 
 
 class Tx(Protocol):
-    """One change or one query in progress. Good for as long as the function it was given to runs."""
+    """A change or query in progress. Valid while the function that received it runs."""
 
     def execute(self, sql: str, args: Sequence[Value] = ()) -> list[Row]:
-        """One statement with `?` for each argument."""
+        """Runs one statement with `?` for each argument."""
         ...
 
     def many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
-        """One statement, once for each row of arguments."""
+        """Runs one statement once for each row of arguments."""
         ...
 
 
 class Store(Protocol):
-    """Rows that outlive the process, with one owner at a time."""
+    """A durable store of rows with one owner at a time."""
 
     @property
     def epoch(self) -> int:
-        """Grows with every owner. Put it into effects outside of the store, so that an older owner's are refused."""
+        """Increases with every owner. Include it in external effects, so that those of an older owner are refused."""
         ...
 
     async def write(self, change: Callable[[Tx], T]) -> T:
-        """Applies one change: whole or not at all, in the order of the calls, durable when this returns.
+        """Applies one change: completely or not at all, in the order of the calls, durable when this returns.
 
-        The function runs in another thread and only once. If it raises, its change alone is undone and the exception
-        arrives here. A caller that is cancelled learns nothing: the change was applied whole or not at all.
+        The function runs once, in another thread. If it raises, only its change is undone and the exception is raised
+        here. A cancelled caller gets no outcome: the change was applied completely or not at all.
         """
         ...
 
     async def read(self, query: Callable[[Tx], T]) -> T:
-        """Looks at one snapshot of everything acknowledged so far, without waiting for writers."""
+        """Queries one snapshot of everything acknowledged so far, without waiting for writers."""
         ...
 
     async def backup(self, path: Path) -> None:
-        """A portable copy as of now at `path`, its manifest beside it; writers go on meanwhile."""
+        """Writes a portable copy of the current state to `path`, with its manifest; writers continue meanwhile."""
         ...
 
     async def check(self) -> list[Finding]:
-        """What a doctor finds: nothing, if all is well. Reads everything."""
+        """Reads everything and returns the damage found."""
         ...
 
     async def until_lost(self) -> None:
-        """Waits until this owner can write no more (another took over, or the storage failed), and raises why."""
+        """Waits until this owner can no longer write (another took over, or the storage failed), and raises the reason."""
         ...
 
     async def aclose(self) -> None:
-        """Finishes the writes that wait, refuses new ones, and gives the store up. Safe to call twice."""
+        """Finishes waiting writes, refuses new ones, and closes the store. May be called twice."""
         ...

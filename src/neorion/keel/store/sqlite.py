@@ -1,4 +1,4 @@
-"""SQLite under the store: one connection that writes and checkpoints, others that only read."""
+"""The SQLite engine: one connection that writes and checkpoints, others that only read."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -13,9 +13,9 @@ from neorion.keel.store.protocols import Row, Value
 from neorion.keel.store.sqlite_connection import BUSY_AFTER, SqliteConnection, explained
 
 OWNER_TABLE = "CREATE TABLE IF NOT EXISTS store_owner (id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL) STRICT"
-# 4 MiB of journal before it is folded into the file: SQLite's own measure, large enough to merge rewritten pages.
+# 4 MiB of journal before a checkpoint: SQLite's own default, large enough to merge rewritten pages.
 CHECKPOINT_PAGES = 1_000
-# 1 GiB: a reader that never ends keeps the journal growing; before it fills the disk, writers are asked to wait.
+# 1 GiB: a reader that never ends makes the journal grow. Before it fills the disk, writes are refused as busy.
 JOURNAL_PAGES_MAX = 262_144
 
 
@@ -51,8 +51,8 @@ class SqliteReader:
             raise _unreadable(error) from error
 
     def findings(self) -> list[Finding]:
-        told = [str(text) for (text,) in self._run("PRAGMA integrity_check(100)")]
-        found = [_finding(text) for text in told if text != "ok"]
+        meaning = [str(text) for (text,) in self._run("PRAGMA integrity_check(100)")]
+        found = [_finding(text) for text in meaning if text != "ok"]
         dangling = self._run("PRAGMA foreign_key_check")
         return found + [
             _finding(f"row {row[1]} of {row[0]} points at a row that is gone") for row in dangling
@@ -74,8 +74,8 @@ def _finding(text: str) -> Finding:
 
 def _unreadable(error: apsw.Error) -> Error:
     match explained(error):
-        case Error() as told:
-            return told
+        case Error() as meaning:
+            return meaning
         case TransactionLost() as lost:
             return lost.error
         case _:
@@ -85,7 +85,7 @@ def _unreadable(error: apsw.Error) -> Error:
 
 
 class SqliteEngine:
-    """The writer. `release` gives up what guards the file against a second owner."""
+    """The writer. `release` unlocks the file for another owner."""
 
     lease: Duration | None = None
 
@@ -120,7 +120,7 @@ class SqliteEngine:
         return None
 
     def renew(self) -> None:
-        """Nothing to do: the kernel keeps the lock."""
+        """Does nothing: the kernel keeps the lock."""
 
     def begin(self, *, patient: bool = False) -> None:
         del patient  # no time limits here
@@ -169,8 +169,8 @@ class SqliteEngine:
         if self._closed:
             return
         self._closed = True
-        # Closing the last connection folds the journal in too, but says nothing when that fails. After a failure of
-        # the storage the journal stays untouched for the next owner.
+        # Closing the last connection also checkpoints, but hides a failure. After a storage failure the journal stays
+        # untouched for the next owner.
         self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(self._broken))
         try:
             if not self._broken:
@@ -186,9 +186,9 @@ class SqliteEngine:
             raise self._explained(error) from error
 
     def _explained(self, error: apsw.Error) -> Exception:
-        told = explained(error)
-        self._broken = self._broken or isinstance(told, StorageFailed)
-        return told
+        meaning = explained(error)
+        self._broken = self._broken or isinstance(meaning, StorageFailed)
+        return meaning
 
     def _journal_grew(self, _connection: object, _name: str, pages: int) -> int:
         self._journal_pages = pages
@@ -198,11 +198,11 @@ class SqliteEngine:
         try:
             in_journal, folded = self._connection.wal_checkpoint("main", mode)
         except apsw.Error as error:
-            # Busy or full: the journal stays as it is, and the next one tries again.
-            if isinstance(told := self._explained(error), StorageFailed):
-                raise told from error
+            # Busy or full: the journal is unchanged, and the next checkpoint tries again.
+            if isinstance(meaning := self._explained(error), StorageFailed):
+                raise meaning from error
             in_journal, folded = self._journal_pages, 0
-        # A reader that holds on to an old snapshot stops it half-way; asking again at once would only cost time.
+        # A reader with an old snapshot stops the checkpoint half-way; an immediate retry would only cost time.
         self._checkpoint_at = CHECKPOINT_PAGES if in_journal == folded else in_journal + CHECKPOINT_PAGES
         self._journal_pages = 0 if in_journal == folded else in_journal
 

@@ -1,4 +1,4 @@
-"""Connections to SQLite: the few calls the store makes of them, and what their errors mean."""
+"""Connections to SQLite: the calls that the store uses, and the meaning of their errors."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from neorion.keel.store.protocols import Row, Value
 
 BUSY_AFTER = Duration.of(ms=500)
 _STATEMENTS = 256  # prepared ones kept by each connection
-# What the writer of a statement did wrong; the database itself is well.
+# Faults of a statement; the database itself is intact.
 _STATEMENT_FAULTS = (
     apsw.SQLError, apsw.MismatchError, apsw.RangeError, apsw.TooBigError, apsw.BindingsError, apsw.ReadOnlyError,
     apsw.AuthError, apsw.MisuseError, apsw.IncompleteExecutionError,
@@ -20,7 +20,7 @@ _STATEMENT_FAULTS = (
 
 
 class Cursor(Protocol):
-    """Rows of an answer."""
+    """The rows of a result."""
 
     def fetchall(self) -> list[Row]: ...
 
@@ -28,7 +28,7 @@ class Cursor(Protocol):
 
 
 class SqliteConnection(Protocol):
-    """apsw's, as far as we use it: its own types need a newer Python to be read."""
+    """The part of apsw that the store uses, because apsw's own types need a newer Python."""
 
     in_transaction: bool
 
@@ -55,13 +55,13 @@ class SqliteConnection(Protocol):
 
 def connect(uri: str | Path, *, read_only: bool = False) -> SqliteConnection:
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    # Paths are no URIs: one may hold a ? or a %.
+    # A path is not a URI: it may contain ? or %.
     flags |= 0 if isinstance(uri, Path) else apsw.SQLITE_OPEN_URI
     return cast("SqliteConnection", apsw.Connection(str(uri), flags=flags, statementcachesize=_STATEMENTS))
 
 
 def explained(error: apsw.Error) -> Exception:
-    """What a failed call means for the transaction around it: an `Error`, `TransactionLost`, or `StorageFailed`."""
+    """Translates a failed call into the error of its transaction: an `Error`, `TransactionLost`, or `StorageFailed`."""
     if _is_full(error):
         return TransactionLost(full())
     if isinstance(error, _STATEMENT_FAULTS) or _code(error) == apsw.SQLITE_CONSTRAINT_DATATYPE:
@@ -79,7 +79,7 @@ def explained(error: apsw.Error) -> Exception:
                 )
             )
         case apsw.ConnectionClosedError():
-            # The memory disk of a simulated crash: for its old owner the world has ended.
+            # The memory disk of a simulated crash: its old owner may not continue.
             return fenced()
         case _:
             return StorageFailed(error)
@@ -90,6 +90,6 @@ def _code(error: apsw.Error) -> int:
 
 
 def _is_full(error: apsw.Error) -> bool:
-    # The index of the journal is extended before anything is written; for lack of space that is an I/O error of its own.
-    # Lack of space reported by a sync is something else: then written pages may be gone.
+    # The index of the journal is extended before anything is written; if space is lacking, that is a separate I/O
+    # error. If a sync reports a lack of space, written pages may be lost.
     return isinstance(error, apsw.FullError) or _code(error) == apsw.SQLITE_IOERR_SHMSIZE

@@ -1,4 +1,4 @@
-"""Restores a backup into an empty store of either kind: this is also how a store moves from one engine to the other."""
+"""Restores a backup into an empty SQLite store, and verifies backups. A restore also moves a store between engines."""
 
 import shutil
 from collections.abc import Generator, Sequence
@@ -16,21 +16,21 @@ from neorion.keel.store.migrations import Migration, pending
 from neorion.keel.store.sqlite_connection import SqliteConnection, connect
 from neorion.keel.store.sqlite_open import connect_reader
 
-# Owners after the backup was made had higher epochs, and their marks are still out there. A leap passes them all:
-# nobody changes owners this often between two backups.
+# Owners after the backup had higher epochs, which external effects still contain. The leap exceeds them all: a store
+# does not change owners this often between two backups.
 EPOCH_LEAP = 1_000_000
 
 
 @contextmanager
 def verified(backup: Path, known: Sequence[Migration]) -> Generator[tuple[SqliteConnection, Manifest]]:
-    """The content of a backup that is whole and that this program understands."""
+    """Yields the content of a backup that is complete and supported by this program."""
     manifest = read_manifest(backup)
     content = connect_reader(f"file:{quote(str(backup.resolve()))}?immutable=1")
     try:
-        told = content.execute("PRAGMA integrity_check(1)").fetchall()
-        if told != [("ok",)]:
+        problems = content.execute("PRAGMA integrity_check(1)").fetchall()
+        if problems != [("ok",)]:
             raise Invalid(
-                "store.bad_backup", f"{backup} is damaged: {told[0][0]}.", hint="Take an older backup."
+                "store.bad_backup", f"{backup} is damaged: {problems[0][0]}.", hint="Take an older backup."
             )
         pending(
             known,
@@ -80,7 +80,7 @@ def _leap(path: Path, epoch: int) -> None:
 
 
 def _epoch_of(path: Path) -> int:
-    """Of the store that is about to go; closing it folds its journal into the file. A damaged one says nothing."""
+    """The epoch of the store to be replaced; 0 if it is damaged. Closing it merges its journal into the file."""
     old = connect(path)
     try:
         ((epoch,),) = old.execute("SELECT epoch FROM store_owner").fetchall()
@@ -96,7 +96,7 @@ def _move_aside(target: Path) -> None:
     aside = next(
         name for n in count(1) if not (name := target.with_name(f"{target.name}.replaced-{n}")).exists()
     )
-    # The file last: a journal must never stand beside a file that is not its own.
+    # The database file last: a journal must never be beside a file that is not its own.
     for suffix in ("-shm", "-wal", ""):
         with suppress(FileNotFoundError):
             target.with_name(target.name + suffix).rename(aside.with_name(aside.name + suffix))

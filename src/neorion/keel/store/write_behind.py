@@ -10,7 +10,7 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Rows are written again until the store takes them: an upsert may be repeated, and memory cannot take back what it knows.
+# Rows are written until the store accepts them: an upsert may be repeated, and a change in memory cannot be undone.
 _PATIENCE: Final = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=10**9)
 
 
@@ -24,10 +24,10 @@ B = TypeVar("B", bound=WriteBatch)
 
 
 class WriteBehind(Generic[B]):
-    """Holds what memory knows and the store does not yet.
+    """Buffers changes that memory has and the store does not.
 
-    Memory is ahead of the store by what is in `batch`, so nothing outside may learn of a change before `durable` has
-    returned: a crash forgets both. Several changes of one record are one write.
+    Memory is ahead of the store by `batch`, so no change may become visible outside before `wait_durable` returns: a
+    crash loses both. Several changes of one record are one write.
     """
 
     def __init__(self, store: Store, clock: Clock, rng: Rng, fresh: Callable[[], B]) -> None:
@@ -50,11 +50,11 @@ class WriteBehind(Generic[B]):
 
     @property
     def version(self) -> int:
-        """Grows with every change: who remembers it can tell whether there was one."""
+        """Increases with every change, so that a caller can detect changes."""
         return self._noted
 
     async def wait_durable(self) -> None:
-        """Returns when all that was noted so far is in the store."""
+        """Returns when all changes so far are in the store."""
         if self._written >= self._noted:
             return
         done = asyncio.get_running_loop().create_future()
@@ -62,7 +62,7 @@ class WriteBehind(Generic[B]):
         await done
 
     async def wait_readable(self) -> str:
-        """As `wait_durable`, but returns at once with the trouble while the store takes no changes."""
+        """Waits like `wait_durable`, but returns the trouble at once while the store accepts no changes."""
         if self._written >= self._noted or self._trouble:
             return self._trouble if self._written < self._noted else ""
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -70,14 +70,14 @@ class WriteBehind(Generic[B]):
         return await done
 
     async def run(self) -> None:
-        """Writes what is noted, all of it at once, while the next changes gather."""
+        """Writes all buffered changes at once, while the next ones gather."""
         while True:
             await self._dirty.wait()
             self._dirty.clear()
             batch, self._batch, goal = self._batch, self._fresh(), self._noted
             await self._commit(batch)
             self._written = goal
-            self._tell(goal)
+            self._notify(goal)
 
     async def _commit(self, batch: B) -> None:
         await retry(lambda: self._write(batch), _PATIENCE, self._clock, self._rng)
@@ -89,7 +89,7 @@ class WriteBehind(Generic[B]):
         try:
             await self._store.write(batch.write)
         except Retry as error:
-            # Once for each reason: everybody waits for this, and nobody else knows what for.
+            # Logged once for each reason, because all callers wait for it without seeing it.
             if error.sentence != self._trouble:
                 self._trouble = error.sentence
                 log.warning("the store takes no changes", why=error.sentence, hint=error.hint)
@@ -103,7 +103,7 @@ class WriteBehind(Generic[B]):
         self._noted += 1
         self._dirty.set()
 
-    def _tell(self, goal: int) -> None:
+    def _notify(self, goal: int) -> None:
         ready = [done for noted, done in self._waiting if noted <= goal]
         self._waiting = [(noted, done) for noted, done in self._waiting if noted > goal]
         for done in ready:

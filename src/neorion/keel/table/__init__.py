@@ -1,6 +1,6 @@
-"""Transition tables: which moves a thing may make, and the story it tells when it tries another.
+"""Transition tables: the allowed transitions of an object, and its history for the error of any other transition.
 
-Pure. A table belongs to the model of a system; carrying a move out belongs to its `act`.
+Pure. A table belongs to the model of a system; making a transition belongs to its `controllers`.
 """
 
 from neorion.keel.table.transition_table import (

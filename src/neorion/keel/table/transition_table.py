@@ -15,7 +15,7 @@ STORY_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Transition(Generic[S_co]):
-    """One move that was made: into which state, when, and why."""
+    """One transition that was made: the new state, the time, and the reason."""
 
     at: Instant
     state: S_co
@@ -26,7 +26,7 @@ Story: TypeAlias = tuple[Transition[S], ...]
 
 
 class IllegalTransition(Terminal):
-    """A move the table does not know. It is a defect of the program, so it carries the thing's story."""
+    """A transition that the table does not allow. It is a defect of the program, so it has the object's history."""
 
     def __init__(self, table: str, subject: str, move: tuple[Enum, Enum], story: Story[Enum]) -> None:
         before, after = move
@@ -70,7 +70,7 @@ class TransitionTable(Generic[S]):
         return (Transition(at, self.start, why),)
 
     def move(self, subject: str, story: Story[S], step: Transition[S]) -> Story[S]:
-        """The story with one step more; the oldest steps are forgotten."""
+        """The history with one more step; the oldest steps are dropped."""
         self.check(subject, story[-1].state, step.state, story)
         return (*story[-(STORY_MAX - 1) :], step)
 

@@ -1,6 +1,6 @@
-"""What a process says of itself: structured logs, metrics, correlation ids.
+"""Structured logs, metrics and correlation ids of a process.
 
-Importing this room costs next to nothing, because command lines and clients pass through it too: a server imports
+Importing this package costs next to nothing, because command lines and clients pass through it too: a server imports
 `telemetry.setup` and `telemetry.metrics` where it starts.
 """
 

@@ -1,4 +1,4 @@
-"""Where log lines begin: one event, and named values beside it, never inside it.
+"""Loggers for structured lines: one event, and named values beside it, never inside it.
 
     log = logger(__name__)
     log.info("task lost", task=task.id, worker=worker.id)
@@ -14,7 +14,7 @@ FIELDS: Final = "neorion_fields"
 
 
 class Logger:
-    """A logger whose name is its folder's name: a line points at the source."""
+    """A logger named after its module, so that a line points at the source."""
 
     __slots__ = ("_out",)
 

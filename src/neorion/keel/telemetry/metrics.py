@@ -1,4 +1,4 @@
-"""Counters, gauges and histograms in Prometheus' form; a registry per process, handed in, never global."""
+"""Counters, gauges and histograms in Prometheus' format. A process passes its registry to its parts; none is global."""
 
 import re
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 
 
 class Metrics:
-    """What a process counts.
+    """The metrics of a process.
 
-    Names are checked here once, so that every dashboard can rely on them: a prefix, base units (`_seconds`, `_bytes`),
-    counters end in `_total`.
+    Checks names here once, so that dashboards can rely on them: a prefix, base units (`_seconds`, `_bytes`), counters
+    end in `_total`.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Metrics:
 
 
 class LoopMetrics:
-    """Measures every tick of every loop: hand it to a Loop as its watch."""
+    """Measures every tick of every loop: pass it to a Loop as its `watch`."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._seconds = metrics.histogram("neorion_loop_tick_seconds", "Time one tick took.", ["loop"])

@@ -1,4 +1,4 @@
-"""How log lines look: for people on a terminal, or as JSON for machines. Called once by a process, never by a library."""
+"""Setup of logging: readable lines on a terminal, or JSON for machines. A process calls it once, a library never."""
 
 import json
 import logging
@@ -14,9 +14,9 @@ from typing import Final, TextIO
 from neorion.keel.telemetry.correlation import current
 from neorion.keel.telemetry.log import FIELDS
 
-# One line must not fill a disk: a longer value is cut, and says so.
+# One line must not fill a disk: a longer value is cut and marked.
 VALUE_CHARS_MAX: Final = 4_000
-# Nor must many: a file of the process's own, and as much again of what came before it.
+# Nor may many lines: a process's own file holds this much, and one older file as much again.
 FILE_BYTES_MAX: Final = 8 << 20
 
 # Events of neighbouring lines begin and mostly end at the same column.
@@ -25,7 +25,7 @@ _COLORS: Final = {"debug": "32", "info": "32", "warning": "33", "error": "31", "
 
 
 class LogFormat(StrEnum):
-    """Who reads the log."""
+    """The format of log lines: for people, or JSON."""
 
     PEOPLE = "people"
     JSON = "json"
@@ -34,9 +34,9 @@ class LogFormat(StrEnum):
 def setup(
     form: LogFormat, level: str = "info", stream: TextIO | None = None, own_file: Path | None = None
 ) -> None:
-    """Sends every log line of the process, third parties' too, to one stream in one form.
+    """Sends every log line of the process, third parties' too, to one stream in one format.
 
-    `own_file` is where standard error was led for this process alone: it is kept from growing for ever.
+    `own_file` is the file to which standard error of this process alone was redirected; its size is limited.
     """
     out = stream or sys.stderr
     handler = _RotatingStderr(own_file) if own_file else logging.StreamHandler(out)
@@ -49,7 +49,7 @@ def setup(
 
 
 class _RotatingStderr(logging.StreamHandler[TextIO]):
-    """Standard error, which is a file: a full one is set aside as `<name>.old`, in place of the one before."""
+    """Standard error, redirected to a file. A full file is renamed to `<name>.old` and replaces the previous one."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(sys.stderr)
@@ -57,22 +57,22 @@ class _RotatingStderr(logging.StreamHandler[TextIO]):
 
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
-        # Without a folder or room for another file it goes on in this one: a log is no reason to fail.
+        # A folder that is gone or a full disk must not stop the process: it goes on writing to the same file.
         with suppress(OSError):
             status = os.fstat(self.stream.fileno())
             if status.st_size > FILE_BYTES_MAX:
-                self._begin_anew(S_IMODE(status.st_mode))
+                self._rotate(S_IMODE(status.st_mode))
 
-    def _begin_anew(self, mode: int) -> None:
+    def _rotate(self, mode: int) -> None:
         self._path.replace(self._path.with_name(f"{self._path.name}.old"))
         opened = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode)
-        # The descriptor and not the stream, so that the last words of a crash follow.
+        # Replaces the descriptor and not the stream, so that output of a crash goes to the new file too.
         os.dup2(opened, self.stream.fileno())
         os.close(opened)
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -88,7 +88,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class ConsoleFormatter(logging.Formatter):
-    """One line to read, and the traceback below it."""
+    """One readable line, and the traceback below it."""
 
     def __init__(self, *, colored: bool) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class ConsoleFormatter(logging.Formatter):
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """The named values that `Logger` put beside the event, and the request they belong to."""
+    """The named values that `Logger` put beside the event, and the correlation id of the request."""
     fields: dict[str, object] = dict(getattr(record, FIELDS, {}))
     if correlation := current():
         fields.setdefault("correlation", correlation)
@@ -123,6 +123,6 @@ def _bounded(value: object) -> object:
 
 
 def _visible(value: object) -> str:
-    """As it is, unless it would break the line or play with the terminal."""
+    """The text of a value; its repr if it would break the line or control the terminal."""
     text = str(_bounded(value))
     return text if text.isprintable() else repr(text)

@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from neorion.capacity.prices import PriceBook
+from neorion.capacity.prices import PriceTable
 from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, Ids, Rng
 from neorion.keel.rpc import (
@@ -77,7 +77,7 @@ class ControlPlaneSettings:
     address: str = ""
     pin: str = ""
     # By provider.
-    prices: Mapping[str, PriceBook] = field(default_factory=dict[str, PriceBook])
+    prices: Mapping[str, PriceTable] = field(default_factory=dict[str, PriceTable])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
-from neorion.capacity.prices import PriceBook
+from neorion.capacity.prices import PriceTable
 from neorion.capacity.provider import Provider
 from neorion.keel.base import Duration, Invalid
 from neorion.keel.clock import Ids, SystemClock, SystemIds, system_rng
@@ -76,7 +76,7 @@ async def serving(
         address=reachable(file),
         pin=pin,
         prices={
-            name: PriceBook(section.kind(name), section.prices) for name, section in file.providers.items()
+            name: PriceTable(section.kind(name), section.prices) for name, section in file.providers.items()
         },
     )
     async with AsyncExitStack() as stack:

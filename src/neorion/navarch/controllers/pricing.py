@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from neorion.capacity.prices import PriceBook
+from neorion.capacity.prices import PriceTable
 from neorion.capacity.provider import Capability, Offering, Provider
 from neorion.keel.base import Error
 from neorion.keel.telemetry import logger
@@ -16,7 +16,7 @@ log = logger(__name__)
 class PriceRefresher:
     """Asks now and then. What a cloud tells by itself counts; of the others, the price book knows the price at least."""
 
-    def __init__(self, deck: FleetContext, books: Mapping[str, PriceBook]) -> None:
+    def __init__(self, deck: FleetContext, books: Mapping[str, PriceTable]) -> None:
         self._deck = deck
         self._books = books
 
@@ -48,7 +48,7 @@ class PriceRefresher:
         }
 
 
-def _stock(place: Placement, told: Iterable[Offering], book: PriceBook | None) -> Availability | None:
+def _stock(place: Placement, told: Iterable[Offering], book: PriceTable | None) -> Availability | None:
     fitting = [
         one
         for one in told

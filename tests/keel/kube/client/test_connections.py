@@ -359,7 +359,7 @@ async def test_who_finds_all_connections_in_use_hears_of_that_and_not_of_a_slow_
     ):
         group.start_soon(watch, client)
         await taken.wait()
-        monkeypatch.setattr(connection_pool, "PLACE_S_MAX", 0.0)
+        monkeypatch.setattr(connection_pool, "SLOT_S_MAX", 0.0)
         with pytest.raises(Retry) as crowded:
             await client.get(CONFIG_MAP, "a", "n")
         assert (crowded.value.code, len(brought)) == ("kube.crowded", 1)

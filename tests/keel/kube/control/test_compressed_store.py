@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neorion.keel.kube import ObjectKey, ObjectMeta
-from neorion.keel.kube.control.compressed_store import AT_HAND_MAX, SAMPLED, CompressedStore
+from neorion.keel.kube.control.compressed_store import RECENT_MAX, SAMPLED, CompressedStore
 from neorion.keel.kube.core import CONFIG_MAP, ConfigMap
 
 
@@ -15,7 +15,7 @@ def config(number: int, text: str = "x") -> ConfigMap:
 
 def test_what_was_put_in_comes_out_however_long_ago_and_whatever_replaced_it():
     shelf = CompressedStore(CONFIG_MAP.type)
-    things = [config(number) for number in range(AT_HAND_MAX * 2)]
+    things = [config(number) for number in range(RECENT_MAX * 2)]
     for thing in things:
         shelf[thing.meta.key] = thing
     newer = config(0, "newer")
@@ -29,12 +29,12 @@ def test_what_was_put_in_comes_out_however_long_ago_and_whatever_replaced_it():
 
 def test_only_what_was_touched_last_is_kept_unpacked():
     shelf = CompressedStore(CONFIG_MAP.type)
-    for number in range(AT_HAND_MAX * 2):
+    for number in range(RECENT_MAX * 2):
         shelf[ObjectKey("ns", f"c{number}")] = config(number)
     assert (
-        shelf[ObjectKey("ns", f"c{AT_HAND_MAX * 2 - 1}")] is shelf[ObjectKey("ns", f"c{AT_HAND_MAX * 2 - 1}")]
+        shelf[ObjectKey("ns", f"c{RECENT_MAX * 2 - 1}")] is shelf[ObjectKey("ns", f"c{RECENT_MAX * 2 - 1}")]
     )
-    assert len(shelf._at_hand) == AT_HAND_MAX
+    assert len(shelf._recent) == RECENT_MAX
 
 
 def test_what_is_like_the_first_ones_takes_hardly_any_room():
@@ -44,7 +44,7 @@ def test_what_is_like_the_first_ones_takes_hardly_any_room():
         shelf[ObjectKey("ns", f"c{number}")] = config(number, f"{long}{number}")
     assert max(map(len, shelf._pressed.values())) < len(long) / 10
     # Those that were there before the sample was taken are still what they were.
-    shelf._at_hand.clear()
+    shelf._recent.clear()
     assert [thing.data["text"] for thing in shelf.values()] == [
         f"{long}{number}" for number in range(SAMPLED * 4)
     ]
@@ -60,5 +60,5 @@ def test_a_shelf_holds_what_a_dictionary_would(steps: list[tuple[int, str | None
                 one.pop(key, None)
             else:
                 one[key] = config(number, text)
-        shelf._at_hand.clear()
+        shelf._recent.clear()
         assert list(shelf.items()) == list(plain.items())

@@ -4,7 +4,7 @@ import anyio
 
 from neorion.keel.base import Deadline, Denied, Retry
 from neorion.keel.kube.control import EventRecorder
-from neorion.keel.kube.control.events import TOLD_MAX
+from neorion.keel.kube.control.events import RECORDED_MAX
 from neorion.keel.kube.core import EVENT
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
 from neorion.keel.kube.testing.cluster import WriteRequest
@@ -48,9 +48,9 @@ def test_a_storm_of_different_events_is_written_slowly_and_remembered_in_bounds(
         api = MemoryApi(cluster, world.clock)
         about = await api.create(WIDGET, widget("a", 1))
         recorder = EventRecorder(api, "widgets", "one", world.clock)
-        for number in range(2 * TOLD_MAX):
+        for number in range(2 * RECORDED_MAX):
             recorder.tell(WIDGET, about, f"Reason{number}", "So it is.")
-        assert len(recorder._told) == TOLD_MAX
+        assert len(recorder._recorded) == RECORDED_MAX
         async with anyio.create_task_group() as group:
             group.start_soon(recorder.run)
             await world.sleep(10)

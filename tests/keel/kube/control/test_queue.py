@@ -236,7 +236,7 @@ class QueueLaws(RuleBasedStateMachine):
     @invariant()
     def nothing_is_lost(self) -> None:
         held = {*self.queue._urgent, *self.queue._patient, *self.queue._delays._due}
-        again = {key for key, lane in self.queue._hands.items() if lane}
+        again = {key for key, lane in self.queue._active.items() if lane}
         assert self.owed == held | again
 
 

@@ -29,7 +29,6 @@ _PORT: Final = 8080
 _REQUESTS: Final = 500
 _HEADER_REQUESTS: Final = 50
 _PAUSE_S: Final = 1
-_HOST: Final = "split.conformance.neorion.dev"
 _HEADER: Final = {"x-model": "large"}
 _BACKENDS: Final = ("stable", "canary", "unused")
 _WEIGHTS: Final = {"stable": 70, "canary": 30, "unused": 0}
@@ -61,7 +60,7 @@ async def _run(workspace: Workspace) -> Outcome:
 
 
 async def _class(workspace: Workspace) -> str:
-    """The class that was chosen, else the first that a controller has accepted."""
+    """The class of the options, else the first that a controller has accepted."""
     classes = await workspace.api.list(GATEWAY_CLASS)
     accepted = [each["metadata"]["name"] for each in classes if _accepted(each)]
     wanted = workspace.options.gateway_class
@@ -99,30 +98,31 @@ async def _route(workspace: Workspace, address: str) -> None:
     # aiohttp comes with an extra, and everything else runs without it.
     from neorion.conformance.adapters.gateway import gateway_client  # noqa: PLC0415 -- see above
 
-    await workspace.create(HTTP_ROUTE, "split", {"spec": _spec([_weighted(_WEIGHTS)])})
+    await workspace.create(HTTP_ROUTE, "split", {"spec": _spec(workspace, [_weighted(_WEIGHTS)])})
+    host = _host(workspace)
     async with gateway_client(workspace.api, address, workspace.clock) as client:
         until = workspace.clock.monotonic() + workspace.options.patience.seconds
         while workspace.clock.monotonic() < until:
             try:
-                if (await client.ask(_HOST))[0] == 200:
+                if (await client.ask(host))[0] == 200:
                     break
             except Retry as error:
                 workspace.api.note("waiting", {"message": error.sentence})
             await workspace.clock.sleep(workspace.pause)
         words = "requests are split by weight"
-        workspace.assert_that(traffic.split_as(words, await client.count(_HOST, _REQUESTS), _WEIGHTS))
+        workspace.assert_that(traffic.split_as(words, await client.count(host, _REQUESTS), _WEIGHTS))
         workspace.assert_that(traffic.refused((await client.ask("other.conformance.neorion.dev"))[0]))
-        workspace.assert_that(traffic.streamed(*await client.stream(_HOST), _PAUSE_S))
+        workspace.assert_that(traffic.streamed(*await client.stream(host), _PAUSE_S))
         await _change(workspace, [_by_header("unused"), _weighted(_WEIGHTS)])
         header = "requests with the header go to their own backend"
-        counts = await client.count(_HOST, _HEADER_REQUESTS, _HEADER)
+        counts = await client.count(host, _HEADER_REQUESTS, _HEADER)
         workspace.assert_that(traffic.all_from(header, counts, "unused", _HEADER_REQUESTS))
         await _change(workspace, [_weighted({"stable": 100, "canary": 0})])
-        counts = await client.count(_HOST, _REQUESTS)
+        counts = await client.count(host, _REQUESTS)
         whole = traffic.split_as(words, counts, _WEIGHTS)
         arose = counts == {"stable": _REQUESTS}
         workspace.control(control_of("the same split on a route of 100 to 0", whole, arose=arose))
-        counts = await client.count(_HOST, _HEADER_REQUESTS, _HEADER)
+        counts = await client.count(host, _HEADER_REQUESTS, _HEADER)
         unruled = traffic.all_from(header, counts, "unused", _HEADER_REQUESTS)
         arose = counts == {"stable": _HEADER_REQUESTS}
         workspace.control(control_of("the same header without its rule", unruled, arose=arose))
@@ -143,7 +143,12 @@ async def _references(workspace: Workspace, node: Json) -> None:
     await workspace.create(
         HTTP_ROUTE,
         "across",
-        {"spec": {**_spec([{"backendRefs": [backend]}]), "hostnames": [f"across.{_HOST}"]}},
+        {
+            "spec": {
+                **_spec(workspace, [{"backendRefs": [backend]}]),
+                "hostnames": [f"across.{_host(workspace)}"],
+            }
+        },
     )
     refused = await _referenced(workspace, "False")
     workspace.assert_that(
@@ -164,11 +169,11 @@ async def _references(workspace: Workspace, node: Json) -> None:
 
 
 async def _referenced(workspace: Workspace, status: str) -> Json:
-    def look(found: list[Json]) -> Json | None:
+    def search(found: list[Json]) -> Json | None:
         mine = (each for each in found if each["metadata"]["name"] == "across")
         return next((each for each in mine if traffic.references(each) == status), None)
 
-    found = await workspace.until(HTTP_ROUTE, look)
+    found = await workspace.until(HTTP_ROUTE, search)
     return found or await workspace.api.get(HTTP_ROUTE, "across", workspace.namespace)
 
 
@@ -178,8 +183,13 @@ async def _change(workspace: Workspace, rules: list[Json]) -> None:
     await workspace.clock.sleep(_SETTLE)
 
 
-def _spec(rules: list[Json]) -> Json:
-    return {"parentRefs": [{"name": "gateway"}], "hostnames": [_HOST], "rules": rules}
+def _host(workspace: Workspace) -> str:
+    """A host of this run alone: Gateways of one controller can share an address."""
+    return f"{workspace.run}.conformance.neorion.dev"
+
+
+def _spec(workspace: Workspace, rules: list[Json]) -> Json:
+    return {"parentRefs": [{"name": "gateway"}], "hostnames": [_host(workspace)], "rules": rules}
 
 
 def _weighted(weights: dict[str, int]) -> Json:

@@ -75,7 +75,7 @@ async def _scale(workspace: Workspace, role: str, replicas: int) -> None:
 
 
 async def _counts(workspace: Workspace, expected: Mapping[str, int]) -> dict[str, int]:
-    """How many pods of each role are ready, once they are as many as expected."""
+    """Counts the ready pods of each role, once they are as many as expected."""
 
     def as_expected(pods: list[Json]) -> bool | None:
         return _ready(pods) == expected or None

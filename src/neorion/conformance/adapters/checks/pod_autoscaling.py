@@ -42,7 +42,7 @@ async def _run(workspace: Workspace) -> Outcome:
     await _make_target(workspace, nodes)
     if not await _metric_served(workspace):
         return _outcome(workspace, nodes)
-    await _held_at_target(workspace)
+    await _stays_at_target(workspace)
     await _scales_up(workspace)
     await _scales_down(workspace)
     await _wrong_name(workspace)
@@ -117,7 +117,7 @@ async def _metric_served(workspace: Workspace) -> bool:
     return workspace.assert_that(scaling.metric_is(items, str(_TARGET)))
 
 
-async def _held_at_target(workspace: Workspace) -> None:
+async def _stays_at_target(workspace: Workspace) -> None:
     """At its target nothing moves; the assertion that it grew must fail here."""
     counts = await _counts(workspace, _SYNCS)
     workspace.assert_that(scaling.stays_at("at the target nothing changes", counts, 1, _SYNCS.seconds))
@@ -154,12 +154,12 @@ async def _wrong_name(workspace: Workspace) -> None:
 async def _counts(workspace: Workspace, span: Duration) -> list[int]:
     counts: list[int] = []
 
-    def look(found: list[Json]) -> None:
+    def search(found: list[Json]) -> None:
         counts.extend(
             int(each["spec"].get("replicas", 0)) for each in found if each["metadata"]["name"] == "scaled"
         )
 
-    await workspace.until(DEPLOYMENT, look, span)
+    await workspace.until(DEPLOYMENT, search, span)
     return counts or [0]
 
 
@@ -167,14 +167,16 @@ async def _reaches(workspace: Workspace, expected: int) -> tuple[int, float]:
     clock: Clock = workspace.clock
     began = clock.monotonic()
 
-    def look(found: list[Json]) -> int | None:
+    def search(found: list[Json]) -> int | None:
         replicas = [
             int(each["spec"].get("replicas", 0)) for each in found if each["metadata"]["name"] == "scaled"
         ]
         return expected if replicas == [expected] else None
 
     # Two looks of the controller, and what it takes to act.
-    reached = await workspace.until(DEPLOYMENT, look, Duration.of(seconds=workspace.options.patience.seconds))
+    reached = await workspace.until(
+        DEPLOYMENT, search, Duration.of(seconds=workspace.options.patience.seconds)
+    )
     if reached is None:
         thing = await workspace.api.get(DEPLOYMENT, "scaled", workspace.namespace)
         reached = int(thing["spec"].get("replicas", 0))

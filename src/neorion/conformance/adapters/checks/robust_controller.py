@@ -16,11 +16,13 @@ from neorion.conformance.adapters.kinds import (
     Json,
 )
 from neorion.conformance.adapters.pods import MOMENT, pod_spec
-from neorion.conformance.adapters.workspace import RUN_LABEL, Workspace
+from neorion.conformance.adapters.removal import RUN_LABEL
+from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import operator as judge
 from neorion.conformance.decide.verdict import control_of
 from neorion.conformance.model import CheckPlan, Environment, Outcome
-from neorion.keel.base import Error
+from neorion.keel.base import Error, Retry
+from neorion.keel.kube import ServerError
 
 _DEFINITIONS: Final = tuple(
     f"{plural}.kueue.x-k8s.io" for plural in ("clusterqueues", "localqueues", "resourceflavors", "workloads")
@@ -60,9 +62,14 @@ async def _refuses(workspace: Workspace) -> None:
 
 
 async def _message(workspace: Workspace, name: str, body: Json) -> str:
-    """What the API server says against a flavor; empty if nothing."""
+    """The API server's refusal of a flavor; empty if it took the flavor."""
     try:
         await workspace.create(FLAVOR, f"{workspace.namespace}-{name}"[:63], body)
+    except Retry as error:
+        # The server's words about a webhook that it could not call are an answer; that it is away is none.
+        if not isinstance(error, ServerError):
+            raise
+        return error.sentence
     except Error as error:
         return error.sentence
     return ""
@@ -183,11 +190,11 @@ async def _make_job(workspace: Workspace, name: str, cpu: str, labels: dict[str,
 def _owned(uid: str, but: str = "") -> Callable[[list[Json]], list[Json] | None]:
     """Those of the objects that belong to one, without one of them."""
 
-    def look(found: list[Json]) -> list[Json] | None:
+    def search(found: list[Json]) -> list[Json] | None:
         mine = [each for each in found if uid in judge.owners_of(each) and each["metadata"]["uid"] != but]
         return mine or None
 
-    return look
+    return search
 
 
 ROBUST_CONTROLLER: Final = Check(

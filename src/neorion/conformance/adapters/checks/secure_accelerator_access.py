@@ -10,7 +10,7 @@ from neorion.conformance.decide import access
 from neorion.conformance.decide.nodes import NodeSupply
 from neorion.conformance.decide.verdict import control_of
 from neorion.conformance.model import CheckPlan, Environment, Outcome
-from neorion.keel.base import Error
+from neorion.keel.base import Denied, Invalid
 
 _EMULATED: Final = "The devices are emulated by /dev/null, which every container may open: the kernel's device controller is not shown."
 _ONE_DEVICE: Final = "The node has one free device, so devices of two pods were not compared."
@@ -95,7 +95,7 @@ async def _control(workspace: Workspace, node: NodeSupply) -> None:
     try:
         await make_pod(workspace, "control", spec)
         sight = await _sight(workspace, "control", "test")
-    except Error as error:
+    except (Denied, Invalid) as error:
         # An admission policy that forbids hostPath leaves the control without its situation.
         workspace.api.note("refused", {"pod": "control", "message": error.sentence})
         sight = access.Sight({}, (), ())

@@ -12,7 +12,7 @@ from neorion.conformance.decide.quota import refused_by_quota
 from neorion.conformance.decide.scaling import is_placed
 from neorion.conformance.decide.verdict import control_of
 from neorion.conformance.model import CheckPlan, Environment, Outcome
-from neorion.keel.base import Error
+from neorion.keel.base import Denied, QuotaExceeded
 
 _QUOTA: Final = kind("ResourceQuota", "resourcequotas")
 _LIMITS: Final = ("That a virtual device computes was not shown.",)
@@ -81,7 +81,7 @@ async def _placed(workspace: Workspace, name: str, *, for_window: bool = False) 
 
 
 def _used(quotas: list[Json], resource: str) -> bool:
-    """Whether the quota has counted what is there."""
+    """Returns true once the quota has counted the device."""
     return any(quota.get("status", {}).get("used", {}).get(resource) == "1" for quota in quotas)
 
 
@@ -89,7 +89,7 @@ async def _refusal(workspace: Workspace, name: str, spec: Json) -> str:
     """The API server's message against a pod; empty if it took the pod."""
     try:
         await make_pod(workspace, name, spec)
-    except Error as error:
+    except (Denied, QuotaExceeded) as error:
         return error.sentence
     return ""
 

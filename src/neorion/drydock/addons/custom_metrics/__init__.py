@@ -1,4 +1,4 @@
-"""A custom metrics API whose values are annotations: whoever may annotate an object sets its metrics.
+"""A custom metrics API whose values are annotations: the right to annotate an object is the right to set its metrics.
 
 Serves metrics of Services and Pods. Measures nothing.
 """

@@ -25,7 +25,10 @@ from neorion.keel.cli import Command, dry_run_option
     "extras",
     metavar="PART,...",
     default="",
-    help="Add-ons to run: kueue, coreweave, custom-metrics, gvisor, karpenter, prometheus, traefik.",
+    help=(
+        "Add-ons to run: kueue, coreweave, coscheduling, custom-metrics, gvisor, jobset, karpenter, pod-groups, "
+        "prometheus, traefik."
+    ),
 )
 @binaries_option
 def up_command() -> None:

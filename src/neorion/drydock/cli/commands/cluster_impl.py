@@ -16,7 +16,16 @@ from neorion.drydock.status import status_of
 from neorion.keel.base import Invalid, did_you_mean
 from neorion.keel.cli.kit import Output
 
-_ADDONS: Final = ("custom-metrics", "gvisor", "karpenter", "prometheus", "traefik")
+_ADDONS: Final = (
+    "coscheduling",
+    "custom-metrics",
+    "gvisor",
+    "jobset",
+    "karpenter",
+    "pod-groups",
+    "prometheus",
+    "traefik",
+)
 _EXTRAS: Final = frozenset({"coreweave", "kueue", *_ADDONS})
 
 
@@ -31,10 +40,10 @@ def up_command(
     )
     if wishes.needs_network:
         require_real_nodes(out.env, os.geteuid())
-    yard = ClusterManager.of(out.env, binaries)
+    manager = ClusterManager.of(out.env, binaries)
 
     async def up(tell: Callable[[str], None]) -> None:
-        cluster = await yard.up(name, wishes, tell)
+        cluster = await manager.up(name, wishes, tell)
         out.show_one(await status_of(cluster), STATUS)
 
     run(out, f"cluster {name}", up)
@@ -42,14 +51,14 @@ def up_command(
 
 
 def down_command(out: Output, name: str, *, every: bool, dry_run: bool) -> None:
-    yard = ClusterManager.of(out.env)
-    for each in yard.names() if every else [name]:
-        there = each in yard.names()
+    manager = ClusterManager.of(out.env)
+    for each in manager.names() if every else [name]:
+        there = each in manager.names()
         if dry_run:
-            out.say(f"{each} would be removed." if there else f'There is no cluster "{each}".')
+            out.say(f"{each} would be removed." if there else f'The cluster "{each}" does not exist.')
         else:
-            anyio.run(yard.down, each)
-            out.say(f"{each} is gone." if there else f'There is no cluster "{each}".')
+            anyio.run(manager.down, each)
+            out.say(f"{each} is gone." if there else f'The cluster "{each}" does not exist.')
 
 
 def _chosen(extras: str) -> set[str]:

@@ -40,7 +40,7 @@ async def _push(cluster: Cluster, make: Callable[[ImageStore], Awaitable[list[st
 
 def build_image_command(out: Output, context: Path, *, tag: str, dockerfile: Path | None, name: str) -> None:
     cluster = ClusterManager.of(out.env).find(name)
-    names = run(out, f"image {tag}", lambda tell: _give_build(cluster, context, tag, dockerfile))  # noqa: ARG005 -- buildah tells nothing
+    names = run(out, f"image {tag}", lambda tell: _give_build(cluster, context, tag, dockerfile))  # noqa: ARG005 -- buildah reports no progress
     out.text("".join(f"{each}\n" for each in names))
 
 

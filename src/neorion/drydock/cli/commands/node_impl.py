@@ -32,7 +32,7 @@ def add_command(
 
 def remove_command(out: Output, node_name: str, name: str) -> None:
     async def go() -> None:
-        async with ClusterManager.of(out.env).held(name) as cluster:
+        async with ClusterManager.of(out.env).exclusive(name) as cluster:
             if node_name in {each.name for each in nodes(cluster.layout)}:
                 await remove(cluster, node_name)
             else:
@@ -46,7 +46,7 @@ def _add_simulated(out: Output, name: str, text: str) -> None:
     group = SimulatedNodeGroup.parse(text)
 
     async def add(tell: Callable[[str], None]) -> None:
-        async with ClusterManager.of(out.env).held(name) as cluster:
+        async with ClusterManager.of(out.env).exclusive(name) as cluster:
             await add_simulated(cluster, group, tell)
 
     run(out, f"{group.count} simulated nodes", add)
@@ -56,12 +56,12 @@ def _add_real(out: Output, name: str, node_name: str, gpus: int, size: str) -> N
     cpus, _, memory = size.partition(":")
     spec = NodeSpec(gpus=gpus, cpus=cpus, memory=memory)
     require_real_nodes(out.env, os.geteuid())
-    yard = ClusterManager.of(out.env)
-    yard.find(name)
+    manager = ClusterManager.of(out.env)
+    manager.find(name)
 
     async def add(tell: Callable[[str], None]) -> None:
-        await yard.up(name, ClusterOptions(networked=True), tell)
-        async with yard.held(name) as cluster:
+        await manager.up(name, ClusterOptions(networked=True), tell)
+        async with manager.exclusive(name) as cluster:
             await add_node(cluster, node_name, spec, tell)
 
     run(out, f"node {node_name}", add)

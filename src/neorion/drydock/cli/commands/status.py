@@ -16,7 +16,7 @@ def status_command() -> None:
 @click.argument("part")
 @name_option
 def logs_command() -> None:
-    """Print what a part of a cluster said.
+    """Print the log of a part of a cluster.
 
     PART is one that `status -o json` names, as in etcd; of a real node its programs, as in node1/kubelet.
     """

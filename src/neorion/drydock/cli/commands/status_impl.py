@@ -10,11 +10,11 @@ from neorion.keel.cli.kit import Output
 
 
 def status_command(out: Output, name: str | None) -> None:
-    yard = ClusterManager.of(out.env)
+    manager = ClusterManager.of(out.env)
     if name is not None:
-        out.show_one(anyio.run(status_of, yard.find(name)), STATUS)
+        out.show_one(anyio.run(status_of, manager.find(name)), STATUS)
     else:
-        out.show([anyio.run(status_of, each) for each in yard.clusters()], STATUS)
+        out.show([anyio.run(status_of, each) for each in manager.clusters()], STATUS)
 
 
 def logs_command(out: Output, part: str, name: str) -> None:

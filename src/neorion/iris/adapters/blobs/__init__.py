@@ -1,7 +1,7 @@
-"""Where large blobs are kept, by the hash of their content: a folder, or a bucket.
+"""Backends for large blobs, by the hash of their content: a folder, or a bucket.
 
-Small ones are rows of the store; which blob is still needed is decided elsewhere. The client for buckets is an extra and
-loads when a bucket is opened.
+Small blobs are rows of the store. Garbage collection is elsewhere. The client for buckets is an optional extra that is
+imported when a bucket is opened.
 """
 
 from neorion.iris.adapters.blobs.factory import open_blobs

@@ -1,4 +1,4 @@
-"""Blobs as objects of a bucket: `PREFIX/ab/abcd…`, whole or not there, as object stores promise."""
+"""Blobs as objects of a bucket: `PREFIX/ab/abcd…`. Object stores write objects completely or not at all."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,12 +13,12 @@ from neorion.iris.model import Digest
 from neorion.keel.base import Denied, Duration, Retry
 
 _AFTER: Final = Duration.of(seconds=2)
-# Of 5 MiB each, in memory while they are on their way.
+# Parts of 5 MiB each, which are in memory during the upload.
 _PARTS_AT_ONCE: Final = 4
 
 
 class BucketBlobs:
-    """The `BlobFiles` port on an object store. Large files go up in parts, several at once, by the store's own client."""
+    """The `BlobBackend` port on an object store. Its client uploads large files in several parts at once."""
 
     def __init__(self, store: ObjectStore, address: str) -> None:
         self._store = store
@@ -26,7 +26,7 @@ class BucketBlobs:
 
     async def put(self, digest: Digest, body: bytes | PurePath) -> None:
         key = _key(digest)
-        with self._told():
+        with self._translated_errors():
             try:
                 await self._store.head_async(key)
             except FileNotFoundError:
@@ -35,7 +35,7 @@ class BucketBlobs:
 
     async def get(self, digest: Digest) -> bytes | None:
         key = _key(digest)
-        with self._told():
+        with self._translated_errors():
             try:
                 found = await self._store.get_async(key)
                 body = bytes(await found.bytes_async())
@@ -46,7 +46,7 @@ class BucketBlobs:
 
     async def part(self, digest: Digest, start: int, most: int) -> tuple[bytes, int] | None:
         key = _key(digest)
-        with self._told():
+        with self._translated_errors():
             try:
                 size = (await self._store.head_async(key))["size"]
                 length = min(most, size - start)
@@ -58,28 +58,28 @@ class BucketBlobs:
 
     async def delete(self, digest: Digest) -> None:
         key = _key(digest)
-        with self._told():
+        with self._translated_errors():
             try:
                 await self._store.delete_async(key)
             except FileNotFoundError:
                 return
 
     @contextmanager
-    def _told(self) -> Generator[None]:
-        """What the store's client says, as one of our own errors."""
+    def _translated_errors(self) -> Generator[None]:
+        """Translates errors of the store's client."""
         try:
             yield
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise Denied(
                 "iris.blobs_denied",
-                f"{self._address} does not let us in: {_first_line(error)}.",
+                f"{self._address} denies access: {_first_line(error)}.",
                 hint="Check the controller's credentials for the bucket.",
             ) from error
         except (BaseError, FileNotFoundError) as error:
             raise Retry(
                 "iris.blobs_unreachable",
                 f"{self._address} does not answer: {_first_line(error)}.",
-                hint="Check the bucket's name and address if it stays so: it is tried again by itself.",
+                hint="Wait for the next try, or check the bucket's name and address.",
                 after=_AFTER,
             ) from error
 

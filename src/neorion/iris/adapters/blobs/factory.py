@@ -1,4 +1,4 @@
-"""From what a person writes to a place for blobs."""
+"""Opens the blob backend that a configuration names."""
 
 from pathlib import Path
 from typing import Final
@@ -12,9 +12,9 @@ _SCHEMES: Final = ("file", "s3", "gs")
 
 
 def open_blobs(prefix: str, default: Path) -> BlobBackend:
-    """A folder, file:///folder, s3://bucket/path or gs://bucket/path; the default folder if nothing is said.
+    """Opens a folder, file:///folder, s3://bucket/path or gs://bucket/path, or the default folder.
 
-    Buckets are reached with the credentials that their vendor's own programs would find in the environment.
+    Buckets use the credentials that their vendor's own programs would find in the environment.
     """
     if "://" not in prefix:
         return FolderBlobs(Path(prefix) if prefix else default)
@@ -22,7 +22,7 @@ def open_blobs(prefix: str, default: Path) -> BlobBackend:
     if parts.scheme not in _SCHEMES:
         raise Invalid(
             "iris.bundle_prefix",
-            f"{parts.scheme}:// is no place for blobs.",
+            f"{parts.scheme}:// is not a valid scheme for blobs.",
             hint="Name a folder, or an address with file://, s3:// or gs://.",
         )
     if parts.scheme == "file":
@@ -46,10 +46,10 @@ def _folder(prefix: str, host: str, path: str) -> Path:
 
 def _bucket(prefix: str) -> BlobBackend:
     try:
-        from obstore.exceptions import BaseError  # noqa: PLC0415 -- only whoever has a bucket needs it
-        from obstore.store import from_url  # noqa: PLC0415 -- as above
+        from obstore.exceptions import BaseError  # noqa: PLC0415 -- only buckets need it
+        from obstore.store import from_url  # noqa: PLC0415 -- only buckets need it
 
-        from neorion.iris.adapters.blobs.bucket import BucketBlobs  # noqa: PLC0415 -- as above
+        from neorion.iris.adapters.blobs.bucket import BucketBlobs  # noqa: PLC0415 -- only buckets need it
     except ModuleNotFoundError as error:
         raise Invalid(
             "iris.bundle_prefix",
@@ -62,5 +62,5 @@ def _bucket(prefix: str) -> BlobBackend:
         raise Invalid(
             "iris.bundle_prefix",
             f"{prefix} cannot be opened: {error}.",
-            hint="See docs/guides/blobs.md for what the environment must say.",
+            hint="See docs/guides/blobs.md for the variables that it needs.",
         ) from error

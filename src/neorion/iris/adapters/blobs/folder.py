@@ -1,4 +1,4 @@
-"""Blobs as files of one folder: `ab/cd/abcd…`, whole and on the disk, or not there."""
+"""Blobs as files of one folder: `ab/cd/abcd…`. Each is complete and on the disk, or does not exist."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ _COPY_BYTES: Final = 4 * 1024 * 1024
 
 
 class FolderBlobs:
-    """The `BlobFiles` port on a folder that one controller writes."""
+    """The `BlobBackend` port on a folder that one controller writes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -25,7 +25,7 @@ class FolderBlobs:
         self._numbers = count()
         self._incoming.mkdir(parents=True, exist_ok=True)
         _sync(folder.parent)
-        # What an earlier controller did not finish, nobody was told is kept.
+        # An unfinished file of an earlier controller was never confirmed.
         for partial in self._incoming.iterdir():
             partial.unlink()
 
@@ -54,17 +54,17 @@ class FolderBlobs:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 partial.replace(path)
             except OSError as error:
-                # The store may be on the same disk: half a blob must not keep it from writing.
+                # The store may be on the same disk, so a partial blob must not use up its space.
                 partial.unlink(missing_ok=True)
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 raise NoCapacity(
                     "iris.blobs_full",
-                    "The disk where the controller keeps blobs is full.",
-                    hint="Free some space there, or end jobs that are no longer needed.",
+                    "The controller's disk for blobs is full.",
+                    hint="Free space on it, or cancel jobs that are no longer needed.",
                     scope="blobs",
                 ) from error
-        # Also of a file that was there: whoever renamed it may have died before its name was on the disk.
+        # Also for an existing file, because its writer may have crashed before the name was on the disk.
         for folder in (path.parent, path.parent.parent, self._folder):
             _sync(folder)
 

@@ -1,4 +1,4 @@
-"""What every place for blobs checks: that a name is a hash, and that a body is what its name says."""
+"""Checks of all blob backends: a name must be a hash, and a body must match it."""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ def check_name(digest: Digest) -> None:
     if _DIGEST.fullmatch(digest) is None:
         raise Invalid(
             "iris.blob_name",
-            f"{digest[:80]!r} is not the SHA-256 of anything.",
+            f"{digest[:80]!r} is not a valid SHA-256.",
             hint="Name a blob by the SHA-256 of its bytes, in 64 hexadecimal digits.",
         )
 
@@ -23,6 +23,6 @@ def check_body(digest: Digest, body: bytes) -> None:
     if hashlib.sha256(body).hexdigest() != digest:
         raise Terminal(
             "iris.blob_damaged",
-            f"Under the name of the blob {digest} stands something else.",
-            hint="Check the disk or the bucket; delete it there, and submit again what needs it.",
+            f"The stored content of blob {digest} does not match its hash.",
+            hint="Check the disk or the bucket, delete the blob there, and submit its jobs again.",
         )

@@ -1,4 +1,4 @@
-"""The commands of `iris`, one module per noun.
+"""Commands of `iris`, one module per noun.
 
-A module declares arguments and help; `*_impl` modules do the work and load when a command runs.
+A module declares arguments and help. `*_impl` modules implement the commands and are imported when a command runs.
 """

@@ -1,4 +1,4 @@
-"""`iris audit`: who changed what."""
+"""`iris audit`: the audit log."""
 
 import click
 
@@ -7,8 +7,8 @@ from neorion.keel.cli import Command
 
 
 @click.command("audit", cls=Command, run=".audit_impl:audit_command")
-@click.option("--user", "who", allow_from_autoenv=False, default="", help="Only what this one did.")
-@click.option("--limit", default=50, type=click.IntRange(1, 1000), help="At most so many entries.")
+@click.option("--user", "who", allow_from_autoenv=False, default="", help="Show only calls of this user.")
+@click.option("--limit", default=50, type=click.IntRange(1, 1000), help="Longest list to show.")
 @controller_option
 def audit_command() -> None:
-    """List who changed what, the newest first."""
+    """List the audit log, newest entries first."""

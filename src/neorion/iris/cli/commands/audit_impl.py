@@ -1,6 +1,6 @@
-"""The work of `iris audit`."""
+"""Implementation of `iris audit`."""
 
-from neorion.iris.cli.audit_table import AuditRecord, deeds_table
+from neorion.iris.cli.audit_table import AuditRecord, audit_table
 from neorion.iris.cli.session import ask
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.cli.kit import Output
@@ -10,4 +10,4 @@ from neorion.keel.clock import SystemClock
 def audit_command(out: Output, controller: str, who: str, limit: int) -> None:
     request = pb.AuditRequest(who=who, limit=limit)
     answer = ask(out, controller, lambda client: client.cluster.audit(request))
-    out.show([AuditRecord.of(one) for one in answer.entries], deeds_table(SystemClock()))
+    out.show([AuditRecord.of(one) for one in answer.entries], audit_table(SystemClock()))

@@ -1,4 +1,4 @@
-"""The work of `iris cluster status`."""
+"""Implementation of `iris cluster status`."""
 
 from neorion.iris.cli.session import ask
 from neorion.iris.cli.status_table import StatusRecord, status_table

@@ -1,4 +1,4 @@
-"""`iris config`: cluster files, checked before anything is started from them."""
+"""`iris config`: checks of cluster files."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ config = App("config", help="Check cluster files.")
 @config.command("validate", run=".config_impl:validate_command", extras=("server",))
 @click.argument("file", type=click.Path(path_type=Path))
 def validate_command() -> None:
-    """Check a cluster file; exit code 1 if it is wrong."""
+    """Check a cluster file. The exit code is 1 if it is invalid."""
 
 
 @config.command("schema", run=".config_impl:schema_command", extras=("server",))

@@ -1,4 +1,4 @@
-"""The work of `iris config`."""
+"""Implementation of `iris config`."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ def validate_command(out: Output, file: Path) -> int:
         if not error.findings:
             raise
         return show_findings(out, error.findings)
-    out.say(f"{file} is a cluster file without mistakes.")
+    out.say(f"{file} is valid.")
     return show_findings(out, [])
 
 

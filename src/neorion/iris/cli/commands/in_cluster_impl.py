@@ -1,4 +1,4 @@
-"""The work of `iris cluster up`, `down`, `tunnel` and `logs`."""
+"""Implementation of `iris cluster up`, `down`, `tunnel` and `logs`."""
 
 from pathlib import Path
 
@@ -9,27 +9,29 @@ from neorion.keel.cli.kit import Output, confirm
 def up_command(
     out: Output, config: Path, kubeconfig: Path | None, context: str, *, dry_run: bool, wait: bool
 ) -> None:
-    place = in_cluster.Place.of(out, config, kubeconfig, context)
+    installation = in_cluster.Installation.of(out, config, kubeconfig, context)
     if dry_run:
-        in_cluster.show(out, place)
+        in_cluster.show(out, installation)
     else:
-        in_cluster.up(out, place, wait=wait)
+        in_cluster.up(out, installation, wait=wait)
 
 
 def down_command(
     out: Output, config: Path, kubeconfig: Path | None, context: str, *, purge: bool, yes: bool
 ) -> None:
-    place = in_cluster.Place.of(out, config, kubeconfig, context)
+    installation = in_cluster.Installation.of(out, config, kubeconfig, context)
     what = "with all jobs and results" if purge else "and end what runs there"
-    confirm(f"Remove iris from the namespace {place.names.namespace}, {what}?", yes=yes)
-    in_cluster.down(out, place, purge=purge)
+    confirm(f"Remove iris from the namespace {installation.names.namespace}, {what}?", yes=yes)
+    in_cluster.down(out, installation, purge=purge)
 
 
 def tunnel_command(out: Output, config: Path, kubeconfig: Path | None, context: str, port: int) -> None:
-    in_cluster.tunnel(out, in_cluster.Place.of(out, config, kubeconfig, context), port)
+    in_cluster.tunnel(out, in_cluster.Installation.of(out, config, kubeconfig, context), port)
 
 
 def logs_command(
     out: Output, config: Path, kubeconfig: Path | None, context: str, *, follow: bool, tail: int | None
 ) -> None:
-    in_cluster.logs(out, in_cluster.Place.of(out, config, kubeconfig, context), follow=follow, tail=tail)
+    in_cluster.logs(
+        out, in_cluster.Installation.of(out, config, kubeconfig, context), follow=follow, tail=tail
+    )

@@ -1,4 +1,4 @@
-"""`iris job`: what is there, what it writes, how it ends."""
+"""`iris job`: lists, logs, waits and cancellations of jobs."""
 
 import click
 
@@ -11,7 +11,7 @@ from neorion.iris.cli.options import (
 )
 from neorion.keel.cli import App, dry_run_option, yes_option
 
-job = App("job", help="See, follow, await and cancel jobs.")
+job = App("job", help="List, follow, wait for and cancel jobs.")
 
 _job = click.argument("name", metavar="JOB")
 
@@ -19,41 +19,39 @@ _job = click.argument("name", metavar="JOB")
 @job.command("list", run=".job_impl:list_command")
 @click.argument("prefix", default="")
 @state_option
-@click.option(
-    "--all", "everything", is_flag=True, allow_from_autoenv=False, help="Also those that have ended."
-)
-@click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Show changes as they come.")
+@click.option("--all", "everything", is_flag=True, allow_from_autoenv=False, help="Include ended jobs.")
+@click.option("-w", "--watch", is_flag=True, allow_from_autoenv=False, help="Watch for changes.")
 @controller_option
 def list_command() -> None:
-    """List jobs, the newest first. PREFIX is how their names begin."""
+    """List jobs, newest first. PREFIX is the beginning of their names."""
 
 
 @job.command("describe", run=".job_impl:describe_command")
 @_job
 @controller_option
 def describe_command() -> None:
-    """Show all there is to know of one job."""
+    """Show the details of a job."""
 
 
 @job.command("logs", run=".job_impl:logs_command")
 @_job
 @click.option(
-    "--task", type=click.IntRange(min=0), allow_from_autoenv=False, metavar="N", help="Only this task."
+    "--task", type=click.IntRange(min=0), allow_from_autoenv=False, metavar="N", help="Show only this task."
 )
 @attempt_option
 @follow_option
 @tail_option
 @controller_option
 def logs_command() -> None:
-    """Show what a job writes. Of several tasks, each line carries its task's number."""
+    """Show the output of a job. With several tasks, each line begins with the task's number."""
 
 
 @job.command("wait", runs_user_command=True, run=".job_impl:wait_command")
 @_job
-@click.option("--timeout", metavar="TIME", help='Give up after so long, as in "30s" or "2h".')
+@click.option("--timeout", metavar="TIME", help='Longest wait, e.g. "30s" or "2h".')
 @controller_option
 def wait_command() -> None:
-    """Wait until a job has ended, and exit as it did."""
+    """Wait until a job has ended, and exit with its exit code."""
 
 
 @job.command("cancel", run=".job_impl:cancel_command")
@@ -62,4 +60,4 @@ def wait_command() -> None:
 @yes_option
 @controller_option
 def cancel_command() -> None:
-    """Cancel jobs, and with each every job submitted from within it."""
+    """Cancel jobs and their child jobs."""

@@ -1,4 +1,4 @@
-"""What `iris job` does."""
+"""Implementation of `iris job`."""
 
 from collections.abc import Sequence
 from typing import Final, TypedDict, Unpack
@@ -16,13 +16,13 @@ from neorion.keel.cli import Exit, Format
 from neorion.keel.cli.kit import Output, confirm
 from neorion.keel.clock import SystemClock
 
-# As many as a person or a script can want at once; a prefix or a state narrows the list.
+# Enough for a person or a script; a prefix or a state narrows the list.
 _LISTED_MAX: Final = 10_000
 _WATCH_EVERY: Final = Duration.of(seconds=1)
 
 
 class LogSelection(TypedDict):
-    """Which part of a job's logs is meant."""
+    """Selected part of a job's logs."""
 
     task: int | None
     attempt: int | None
@@ -31,18 +31,20 @@ class LogSelection(TypedDict):
 
 
 async def listed(client: AsyncIrisClient, out: Output, prefix: str, states: list[str]) -> list[JobRecord]:
-    found: list[JobRecord] = []
+    records: list[JobRecord] = []
     after = ""
     while True:
         request = pb.ListRequest(prefix=prefix, states=states, limit=PAGE, after=after)
         page = await client.calls.list(request)
-        found += map(JobRecord.of, page.jobs)
+        records += map(JobRecord.of, page.jobs)
         after = page.next
         if not after:
-            return found
-        if len(found) >= _LISTED_MAX:
-            out.warn(f"Only the newest {len(found)} are shown; narrow the list with a prefix or --state.")
-            return found
+            return records
+        if len(records) >= _LISTED_MAX:
+            out.warn(
+                f"Only the newest {len(records)} jobs are shown. Narrow the list with a prefix or --state."
+            )
+            return records
 
 
 async def show_list(client: AsyncIrisClient, out: Output, prefix: str, states: list[str]) -> None:
@@ -50,7 +52,7 @@ async def show_list(client: AsyncIrisClient, out: Output, prefix: str, states: l
 
 
 async def watch_list(client: AsyncIrisClient, out: Output, prefix: str, states: list[str]) -> None:
-    """Each job once, then again whenever it has changed. A job that leaves the chosen states is shown once more."""
+    """Shows each job, then again after each change. A job that leaves the chosen states is shown once more."""
     clock = SystemClock()
     emit = out.watch(jobs_table(clock))
     known: dict[str, JobRecord] = {}
@@ -72,13 +74,13 @@ async def describe(client: AsyncIrisClient, out: Output, name: str) -> None:
 async def fetch_task(client: AsyncIrisClient, out: Output, name: str, number: int) -> pb.Task:
     (found,) = await tasks_of(client, out, client.named(name), number)
     if found.usage is None and (tries := await client.attempts(name, number)):
-        # Of one that has ended, its last try says what it took.
+        # The usage of an ended task is that of its last attempt.
         found.usage = tries[-1].usage
     return found
 
 
 async def logs(client: AsyncIrisClient, out: Output, name: str, which: LogSelection) -> None:
-    """Of each task the newest attempt, or the one asked for; with `follow` also what comes after."""
+    """Shows the log of each task's newest attempt or of the chosen one; with `follow` also later output."""
     only, follow = which["task"], which["follow"]
     if follow and which["attempt"]:
         raise Invalid(
@@ -89,7 +91,7 @@ async def logs(client: AsyncIrisClient, out: Output, name: str, which: LogSelect
     with shown(out, several=len(tasks) > 1) as show:
         following = JobFollower(client, job, show, out.say, only)
         for task in tasks:
-            # A task that was never tried has no log; whoever asks for that very task is told.
+            # A task without an attempt has no log, which is an error only if this task was chosen.
             if task.tries or (only is not None and not follow):
                 number = which["attempt"] or task.tries
                 request = pb.LogsRequest(
@@ -123,7 +125,7 @@ async def wait(client: AsyncIrisClient, out: Output, name: str, most: str | None
 async def cancel(
     client: AsyncIrisClient, out: Output, names: Sequence[str], *, yes: bool, dry_run: bool
 ) -> None:
-    # All are looked up first: one that is not there, and nothing is cancelled.
+    # All are looked up first, so that an unknown name cancels nothing.
     found = [await client.get(name) for name in names]
     ended = {job.id for job in found if job.ended_ms}
     for job in found:
@@ -137,7 +139,9 @@ async def cancel(
         answer = await client.calls.cancel(pb.CancelRequest(job=job.id, dry_run=dry_run))
         done += answer.jobs
     if dry_run:
-        out.say("Nothing was changed; these would be cancelled:" if done else "There is nothing to cancel.")
+        out.say(
+            "Nothing was changed. These jobs would be cancelled:" if done else "No job needs to be cancelled."
+        )
     out.show([NameRecord(name) for name in done], NAMES)
 
 
@@ -145,8 +149,8 @@ def list_command(
     out: Output, controller: str, prefix: str, states: tuple[str, ...], *, everything: bool, watch: bool
 ) -> None:
     chosen = list(states) if everything or states else ["pending", "running"]
-    question = watch_list if watch else show_list
-    ask(out, controller, lambda client: question(client, out, prefix, chosen))
+    action = watch_list if watch else show_list
+    ask(out, controller, lambda client: action(client, out, prefix, chosen))
 
 
 def describe_command(out: Output, controller: str, name: str) -> None:

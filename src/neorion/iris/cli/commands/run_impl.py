@@ -1,4 +1,4 @@
-"""What `iris run` does: pack, submit, follow, and end as the command ended."""
+"""Implementation of `iris run`: packs, submits, follows, and exits with the exit code of the command."""
 
 import signal
 from collections.abc import AsyncIterable, Sequence
@@ -27,12 +27,12 @@ from neorion.keel.cli.kit import Column, Output, Table
 from neorion.keel.cli.kit.progress import progress
 from neorion.keel.clock import SystemClock, SystemIds
 
-# An offset past every end: the answer then brings a blob's size and none of its bytes.
+# An offset past every end, so that the response contains a blob's size and no bytes.
 _PAST_THE_END: Final = 2**62
 
 
 class RunOptions(TypedDict):
-    """What the options of `iris run` say."""
+    """Options of `iris run`."""
 
     name: str | None
     gpu: str | None
@@ -64,7 +64,7 @@ class RunOptions(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class SubmittedRecord:
-    """A job as it was, or would be, submitted."""
+    """A submitted job, or one that a dry run would submit."""
 
     name: str
     id: str
@@ -89,43 +89,43 @@ _SUBMITTED: Final[Table[SubmittedRecord]] = Table(
 )
 
 
-async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], wanted: RunOptions) -> int:
-    # First, because a folder takes longer to pack than a mistake to find.
-    spec = _spec(client, command, wanted)
-    packed = bundle(Path.cwd(), wanted["exclude"]) if wanted["bundle"] else Bundle(b"", "", 0)
+async def run(client: AsyncIrisClient, out: Output, command: Sequence[str], settings: RunOptions) -> int:
+    # First, because packing a folder takes longer than a check of the options.
+    spec = _spec(client, command, settings)
+    packed = bundle(Path.cwd(), settings["exclude"]) if settings["bundle"] else Bundle(b"", "", 0)
     if spec.environment is not None:
         spec.environment.bundle = packed.digest
     request = pb.SubmitRequest(
-        spec=spec, key=wanted["key"] or SystemIds().secret(), dry_run=wanted["dry_run"]
+        spec=spec, key=settings["key"] or SystemIds().secret(), dry_run=settings["dry_run"]
     )
-    if packed.digest and not wanted["dry_run"]:
+    if packed.digest and not settings["dry_run"]:
         await _send(client, out, packed, request)
-    if wanted["dry_run"] or wanted["detach"]:
+    if settings["dry_run"] or settings["detach"]:
         answer = await client.calls.submit(request)
-        out.say("It would be accepted." if wanted["dry_run"] else f"submitted {answer.name}")
+        out.say("The job would be accepted." if settings["dry_run"] else f"submitted {answer.name}")
         out.show_one(_submitted(answer, spec, packed), _SUBMITTED)
         return Exit.OK
-    # From here on a signal is about the job.
+    # From here on, signals cancel the job.
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         return await _AttachedRun(client, out, request).run(spec.replicas, signals)
 
 
 class _AttachedRun:
-    """Follows a job to its end. The first signal cancels it, a second one leaves it to itself."""
+    """Follower of a job until its end. The first signal cancels the job, a second one stops following it."""
 
     def __init__(self, client: AsyncIrisClient, out: Output, request: pb.SubmitRequest) -> None:
         self._client = client
         self._out = out
         self._request = request
         self._caught: list[int] = []
-        # Once it is submitted.
+        # Set after the submission.
         self._following: JobFollower | None = None
 
     async def run(self, replicas: int, signals: AsyncIterable[signal.Signals]) -> int:
         ended = pb.Job()
         if replicas > TASKS_MAX:
             self._out.warn(
-                f"Only what the first {TASKS_MAX} tasks write is shown; see others with: iris job logs --task"
+                f"Only the output of the first {TASKS_MAX} tasks is shown. See others with: iris job logs --task"
             )
         try:
             with shown(self._out, several=replicas > 1) as show:
@@ -134,7 +134,7 @@ class _AttachedRun:
                     ended = await self._follow(show, group)
                     group.cancel_scope.cancel()
         except* BrokenPipeError:
-            # As if it ran here, where its next word would end it.
+            # A local command would end with its next output.
             self._caught[:] = [signal.SIGPIPE]
             if self._following is not None:
                 await self._following.cancel()
@@ -155,7 +155,7 @@ class _AttachedRun:
             if self._caught:
                 break
             self._caught.append(number)
-            # Beside this, which is to hear the second one.
+            # In another task, because this loop must receive the second signal.
             group.start_soon(self._cancel)
         group.cancel_scope.cancel()
 
@@ -167,69 +167,71 @@ class _AttachedRun:
             await self._following.cancel()
 
 
-def _spec(client: AsyncIrisClient, command: Sequence[str], wanted: RunOptions) -> pb.JobSpec:
-    every = {name: wanted[name] for name in ("gpu", "cpu", "memory", "disk")}
+def _spec(client: AsyncIrisClient, command: Sequence[str], settings: RunOptions) -> pb.JobSpec:
+    every = {name: settings[name] for name in ("gpu", "cpu", "memory", "disk")}
     options = Options(
         resources={name: amount for name, amount in every.items() if amount is not None},
-        env=_variables(wanted),
-        packages=wanted["packages"],
-        setup=wanted["setup"],
-        require=wanted["require"],
-        prefer=wanted["prefer"],
-        spread=wanted["spread"] or "",
-        priority=wanted["priority"] or "",
-        timeout=wanted["timeout"] or 0,
-        scheduling_timeout=wanted["scheduling_timeout"] or 0,
-        max_failed_tasks=wanted["max_failed_tasks"],
-        ports=wanted["ports"],
+        env=_variables(settings),
+        packages=settings["packages"],
+        setup=settings["setup"],
+        require=settings["require"],
+        prefer=settings["prefer"],
+        spread=settings["spread"] or "",
+        priority=settings["priority"] or "",
+        timeout=settings["timeout"] or 0,
+        scheduling_timeout=settings["scheduling_timeout"] or 0,
+        max_failed_tasks=settings["max_failed_tasks"],
+        ports=settings["ports"],
     )
-    if wanted["retries"] is not None:
-        options["retries"] = wanted["retries"]
-    if wanted["preemption_retries"] is not None:
-        options["preemption_retries"] = wanted["preemption_retries"]
+    if settings["retries"] is not None:
+        options["retries"] = settings["retries"]
+    if settings["preemption_retries"] is not None:
+        options["preemption_retries"] = settings["preemption_retries"]
     spec = spec_of(
         command,
         client.path(
-            wanted["name"] or generate_job_name(Path(command[0]).name, SystemIds(), wanted["key"] or "")
+            settings["name"] or generate_job_name(Path(command[0]).name, SystemIds(), settings["key"] or "")
         ),
         options,
         BlobPayload(),
     )
-    spec.replicas = wanted["replicas"]
-    spec.gang = wanted["gang"] or ""
+    spec.replicas = settings["replicas"]
+    spec.gang = settings["gang"] or ""
     return spec
 
 
-def _variables(wanted: RunOptions) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for path in wanted["env_file"]:
-        found |= env_file.variables(path)
-    for pair in wanted["env"]:
-        name, said, value = pair.partition("=")
-        if not said:
-            raise Invalid("iris.variable", f'"{pair}" is no variable.', hint="Write --env KEY=VALUE.")
-        found[name] = value
-    return found
+def _variables(settings: RunOptions) -> dict[str, str]:
+    variables: dict[str, str] = {}
+    for path in settings["env_file"]:
+        variables |= env_file.variables(path)
+    for pair in settings["env"]:
+        name, separator, value = pair.partition("=")
+        if not separator:
+            raise Invalid(
+                "iris.variable", f'"{pair}" is not a valid variable.', hint="Write --env KEY=VALUE."
+            )
+        variables[name] = value
+    return variables
 
 
 async def _send(client: AsyncIrisClient, out: Output, packed: Bundle, request: pb.SubmitRequest) -> None:
-    """A bundle the controller has is not sent again, nor one for a job that it will not take."""
-    told = f"bundle of {size(len(packed.body))}, files: {packed.files}"
+    """Uploads the bundle unless the controller has it or would refuse the job."""
+    summary = f"bundle of {size(len(packed.body))}, files: {packed.files}"
     try:
         await client.calls.get_blob(pb.GetBlobRequest(digest=packed.digest, offset=_PAST_THE_END))
     except NotFound:
         await client.check_admission(request)
         await _upload(client, out, packed)
-        out.say(f"{told}, sent")
+        out.say(f"{summary}, sent")
     else:
-        out.say(f"{told}, unchanged")
+        out.say(f"{summary}, unchanged")
 
 
 async def _upload(client: AsyncIrisClient, out: Output, packed: Bundle) -> None:
     if len(packed.body) <= PART_BYTES:
         await client.put_blob(packed.digest, packed.body)
         return
-    # What takes more than one message may take a while on a slow line.
+    # More than one message may take long on a slow connection.
     with progress(out, "bundle, KiB", SystemClock(), len(packed.body) // 1024) as shown_so_far:
         await client.put_blob(packed.digest, packed.body, lambda count: shown_so_far.advance(count // 1024))
 
@@ -248,5 +250,7 @@ def _submitted(answer: pb.SubmitResponse, spec: pb.JobSpec, packed: Bundle) -> S
     )
 
 
-def run_command(out: Output, controller: str, command: tuple[str, ...], **wanted: Unpack[RunOptions]) -> int:
-    return ask(out, controller, lambda client: run(client, out, command, wanted))
+def run_command(
+    out: Output, controller: str, command: tuple[str, ...], **settings: Unpack[RunOptions]
+) -> int:
+    return ask(out, controller, lambda client: run(client, out, command, settings))

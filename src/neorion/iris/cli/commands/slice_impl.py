@@ -1,4 +1,4 @@
-"""The work of `iris slice`."""
+"""Implementation of `iris slice`."""
 
 from neorion.iris.cli.session import ask
 from neorion.iris.cli.tables import SliceRecord, slices_table

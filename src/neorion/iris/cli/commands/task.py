@@ -1,4 +1,4 @@
-"""`iris task`: the parts of a job."""
+"""`iris task`: the tasks of a job."""
 
 import click
 
@@ -11,7 +11,7 @@ from neorion.iris.cli.options import (
 )
 from neorion.keel.cli import App
 
-task = App("task", help="See the tasks of a job.")
+task = App("task", help="List the tasks of a job.")
 
 _job = click.argument("name", metavar="JOB")
 _number = click.argument("task", metavar="TASK", type=click.IntRange(min=0))
@@ -30,7 +30,7 @@ def list_command() -> None:
 @_number
 @controller_option
 def describe_command() -> None:
-    """Show all there is to know of one task, by its number."""
+    """Show the details of a task."""
 
 
 @task.command("attempts", run=".task_impl:attempts_command")
@@ -38,7 +38,7 @@ def describe_command() -> None:
 @_number
 @controller_option
 def attempts_command() -> None:
-    """List the tries of one task: where each ran, and how it ended."""
+    """List the attempts of a task, with their workers and ends."""
 
 
 @task.command("logs", run=".task_impl:logs_command")
@@ -49,4 +49,4 @@ def attempts_command() -> None:
 @tail_option
 @controller_option
 def logs_command() -> None:
-    """Show what one task writes."""
+    """Show the output of a task."""

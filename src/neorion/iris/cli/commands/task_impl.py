@@ -1,4 +1,4 @@
-"""The work of `iris task`."""
+"""Implementation of `iris task`."""
 
 from typing import Unpack
 

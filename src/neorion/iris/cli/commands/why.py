@@ -1,4 +1,4 @@
-"""`iris why`: one sentence, and what to do about it."""
+"""`iris why`: the reason for a job's state, with a hint."""
 
 import click
 
@@ -10,4 +10,4 @@ from neorion.keel.cli import Command
 @click.argument("name", metavar="JOB")
 @controller_option
 def why_command() -> None:
-    """Say why a job waits, or how it ended."""
+    """Explain why a job waits, or how it ended."""

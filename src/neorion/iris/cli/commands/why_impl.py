@@ -1,4 +1,4 @@
-"""The work of `iris why`."""
+"""Implementation of `iris why`."""
 
 from neorion.iris.cli.exit_status import WHY, why
 from neorion.iris.cli.session import ask

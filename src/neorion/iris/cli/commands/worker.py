@@ -1,11 +1,11 @@
-"""`iris worker`: who runs tasks."""
+"""`iris worker`: workers, drain and revocation."""
 
 import click
 
 from neorion.iris.cli.options import controller_option
 from neorion.keel.cli import App, yes_option
 
-worker = App("worker", help="See workers, empty them of work, and shut them out.")
+worker = App("worker", help="List, drain and revoke workers.")
 
 _worker = click.argument("name", metavar="WORKER")
 
@@ -13,21 +13,21 @@ _worker = click.argument("name", metavar="WORKER")
 @worker.command("list", run=".worker_impl:list_command")
 @controller_option
 def list_command() -> None:
-    """List the workers."""
+    """List workers."""
 
 
 @worker.command("drain", run=".worker_impl:drain_command")
 @_worker
 @controller_option
 def drain_command() -> None:
-    """Give a worker nothing new; what runs there goes on."""
+    """Drain a worker. Running tasks continue, and no new ones are assigned."""
 
 
 @worker.command("undrain", run=".worker_impl:undrain_command")
 @_worker
 @controller_option
 def undrain_command() -> None:
-    """Give a drained worker work again."""
+    """Return a drained worker to use."""
 
 
 @worker.command("revoke", run=".worker_impl:revoke_command")
@@ -35,4 +35,4 @@ def undrain_command() -> None:
 @yes_option
 @controller_option
 def revoke_command() -> None:
-    """Shut a worker out for good; its tasks are tried elsewhere when its lease is over."""
+    """Revoke a worker permanently. Its tasks are retried elsewhere after its lease."""

@@ -1,4 +1,4 @@
-"""The work of `iris worker`."""
+"""Implementation of `iris worker`."""
 
 from neorion.iris.cli.session import ask
 from neorion.iris.cli.tables import NAMES, NameRecord, WorkerRecord, workers_table
@@ -21,13 +21,13 @@ def undrain_command(out: Output, controller: str, name: str) -> None:
 
 
 def revoke_command(out: Output, controller: str, name: str, *, yes: bool) -> None:
-    confirm(f"Shut {name} out for good?", yes=yes)
+    confirm(f"Revoke {name} permanently?", yes=yes)
     ask(out, controller, lambda client: client.cluster.revoke(pb.RevokeRequest(worker=name)))
-    out.say(f"{name} is shut out.")
+    out.say(f"{name} is revoked.")
     out.show([NameRecord(name)], NAMES)
 
 
 def _drain(out: Output, controller: str, name: str, *, undo: bool) -> None:
     ask(out, controller, lambda client: client.cluster.drain(pb.DrainRequest(worker=name, undo=undo)))
-    out.say(f"{name} is given {'work again' if undo else 'nothing new'}.")
+    out.say(f"{name} {'accepts work again' if undo else 'is drained and gets no new work'}.")
     out.show([NameRecord(name)], NAMES)

@@ -1,8 +1,7 @@
-"""What a command uses while it runs: output, tables, findings, questions, optional packages.
+"""Parts that a command uses while it runs: output, tables, findings, questions, optional packages.
 
-Apart from the frame (`neorion.keel.cli`), because the help of a command line needs nothing of it.
-`progress` is imported from its own module: it brings a clock along, and asyncio with it. What few commands use loads when
-it is first used.
+Separate from `neorion.keel.cli`, because the help of a command line imports nothing of it. Import `progress` from its
+own module: it imports a clock and asyncio. Parts that few commands use load on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -27,5 +27,5 @@ def completion(out: Output, shell: str) -> None:
     if kind is None:
         raise Terminal("cli.unknown_shell", f"This version of click does not know {shell}.")
     script = kind(root.command, {}, program, completion_variable(program))
-    # The base class's own: bash's would first start a bash to look at its version.
+    # Calls the base class, because bash's own method would first start a bash to read its version.
     out.text(ShellComplete.source(script))

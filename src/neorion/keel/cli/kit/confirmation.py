@@ -1,4 +1,4 @@
-"""Questions before something is changed. Without a person at the terminal there is nobody to ask."""
+"""Asks for confirmation before a change. Fails where no terminal is attached."""
 
 import sys
 
@@ -14,7 +14,7 @@ def confirm(question: str, *, yes: bool) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Invalid(
             "cli.unconfirmed",
-            f'Nobody is here to answer "{question}"',
+            f'Cannot ask "{question}": standard input or standard error is not a terminal.',
             hint="Add --yes to go ahead without a question.",
         )
     if not click.confirm(question, err=True):

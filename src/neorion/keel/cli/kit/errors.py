@@ -1,4 +1,4 @@
-"""An error, told to the person or the program that gave the command."""
+"""Prints an error for the person or the program that ran the command."""
 
 import traceback
 from typing import cast
@@ -16,7 +16,7 @@ from neorion.keel.cli.shared_options import Format, SharedOptions
 
 
 def print_error(error: Exception, shared: SharedOptions, program: str) -> int:
-    """Tells it on stderr; returns the exit code."""
+    """Prints the error on stderr; returns the exit code."""
     cause = error.__cause__ if isinstance(error, NotStarted) else error
     known = _as_error(_first(cause or error), program)
     code = Exit.NOT_STARTED if isinstance(error, NotStarted) else known.exit_code

@@ -12,7 +12,7 @@ from neorion.keel.base import Terminal
 
 _DISTRIBUTION: Final = __name__.partition(".")[0]
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9._-]+).*;.*extra == ['\"]([A-Za-z0-9._-]+)['\"]")
-# Packages whose module has another name. Of every other one, the module is the package's name with underscores.
+# Packages whose module has another name. The module of any other package is its name with underscores.
 _MODULES: Final = {
     "common-expression-language": "cel",
     "google-cloud-compute": "google",
@@ -24,7 +24,7 @@ _MODULES: Final = {
 
 def extras() -> dict[str, list[str]]:
     """The extras this distribution declares, and the packages of each; none for bare sources, as in an image."""
-    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 -- costs as much as click; few commands ask
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 -- costs as much as click, and few commands need it
 
     try:
         declared = requires(_DISTRIBUTION) or ()

@@ -1,4 +1,4 @@
-"""The one place where a command's result is shown: data on stdout, everything else on stderr."""
+"""Output of a command: data on stdout, everything else on stderr."""
 
 import os
 import sys
@@ -11,12 +11,12 @@ from neorion.keel.cli.kit.table import Record, Table, block_lines, table_lines
 from neorion.keel.cli.kit.terminal import TerminalStream, Tone, escape, is_live, printable
 from neorion.keel.cli.shared_options import Format, SharedOptions
 
-# To its beginning, and nothing of it left.
+# Moves the cursor to the start of the line and clears the line.
 _LINE_AWAY: Final = "\r\x1b[K"
 
 
 class Output(NamedTuple):
-    """Shows records in the format the user asked for, and tells the rest to the person."""
+    """Writes records in the format that the user selected, and remarks for the person on stderr."""
 
     shared: SharedOptions
     out: TerminalStream
@@ -34,7 +34,7 @@ class Output(NamedTuple):
         )
 
     def show(self, records: Sequence[Record], table: Table[Record]) -> None:
-        """Any number of records. None at all is an empty list for machines and a sentence for people."""
+        """Writes any number of records. Without records: an empty list in data formats, a sentence in a table."""
         match self.shared.output:
             case Format.JSON:
                 self.out.write(as_json([plain(record) for record in records]))
@@ -48,7 +48,7 @@ class Output(NamedTuple):
                 self.say(table.empty)
 
     def show_one(self, record: Record, table: Table[Record]) -> None:
-        """One record: an object for machines, a block for people."""
+        """Writes one record: an object in data formats, a block for people."""
         match self.shared.output:
             case Format.JSON:
                 self.out.write(as_json(plain(record)))
@@ -79,15 +79,15 @@ class Output(NamedTuple):
         return emit
 
     def text(self, text: str) -> None:
-        """A result that is a text by nature: a script, an address. As it is."""
+        """Writes a result that is a text by nature, such as a script or an address, unchanged."""
         self.out.write(text)
 
     def log(self, text: str) -> None:
-        """The output of somebody's program: as it is for files and pipes, and harmless on a terminal."""
+        """Writes the output of a user's program: unchanged to files and pipes, escaped on a terminal."""
         self.out.write(printable(text) if self.out.stream.isatty() else text)
 
     def say(self, sentence: str) -> None:
-        """A remark for the person; `-q` silences it."""
+        """Writes a remark for the person, unless `-q` is set."""
         if not self.shared.quiet:
             self.err.write(f"{escape(sentence)}\n")
 
@@ -97,7 +97,7 @@ class Output(NamedTuple):
 
     @contextmanager
     def waiting(self, words: str) -> Generator[None]:
-        """On a terminal, what a person sees until there is something to show; gone again when the context ends."""
+        """Shows `words` on a terminal until the context ends."""
         if self.shared.quiet or not is_live(self.err.stream, self.env):
             yield
             return

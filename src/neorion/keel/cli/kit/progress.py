@@ -1,4 +1,4 @@
-"""Long work, told while it lasts."""
+"""Progress of long work."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -9,21 +9,21 @@ from neorion.keel.cli.kit.output import Output
 from neorion.keel.cli.kit.terminal import escape, is_live
 from neorion.keel.clock import Clock
 
-# Enough to see that it lives, few enough to read in a build log.
+# Often enough to show that the work continues, rarely enough to read in a build log.
 _LINE_EVERY: Final = Duration.of(seconds=5)
 _BAR: Final = "{desc} {bar:20} {n_fmt}/{total_fmt} {elapsed}{postfix}"
 _COUNT: Final = "{desc} {n_fmt} {elapsed}{postfix}"
 
 
 class Progress:
-    """Work that counts its steps; this one tells nobody."""
+    """Progress that is not shown."""
 
     def advance(self, count: int = 1, note: str = "") -> None:
-        """`note` says what is being done now."""
+        """Counts finished steps. `note` describes the current one."""
 
 
 class _PlainProgress(Progress):
-    """Dated lines: one at the start, one every few seconds, one at the end."""
+    """Progress as lines with a time: one at the start, one every few seconds, one at the end."""
 
     def __init__(self, out: Output, title: str, total: int | None, clock: Clock) -> None:
         self._out = out
@@ -31,27 +31,27 @@ class _PlainProgress(Progress):
         self._total = total
         self._clock = clock
         self._done = 0
-        self._began = self._told = clock.monotonic()
-        self._tell("started")
+        self._began = self._last_line_at = clock.monotonic()
+        self._print("started")
 
     def advance(self, count: int = 1, note: str = "") -> None:
         self._done += count
         now = self._clock.monotonic()
-        if now - self._told >= _LINE_EVERY.seconds:
-            self._told = now
+        if now - self._last_line_at >= _LINE_EVERY.seconds:
+            self._last_line_at = now
             of = f" of {self._total}" if self._total is not None else ""
-            self._tell(f"{self._done}{of}{f', {note}' if note else ''}")
+            self._print(f"{self._done}{of}{f', {note}' if note else ''}")
 
     def end(self, word: str) -> None:
         took = Duration.of(ms=round((self._clock.monotonic() - self._began) * 1000))
-        self._tell(f"{word} after {took}")
+        self._print(f"{word} after {took}")
 
-    def _tell(self, words: str) -> None:
+    def _print(self, words: str) -> None:
         self._out.say(f"{self._clock.now()} {self._title}: {words}")
 
 
 class _LiveProgress(Progress):
-    """A bar on a terminal."""
+    """Progress as a bar on a terminal."""
 
     def __init__(self, update: Callable[[int, str], None]) -> None:
         self._update = update
@@ -62,7 +62,7 @@ class _LiveProgress(Progress):
 
 @contextmanager
 def progress(out: Output, title: str, clock: Clock, total: int | None = None) -> Generator[Progress]:
-    """Live on a terminal, dated lines elsewhere, nothing with `-q`."""
+    """A bar on a terminal, lines with a time elsewhere, nothing with `-q`."""
     if out.shared.quiet:
         yield Progress()
     elif is_live(out.err.stream, out.env):

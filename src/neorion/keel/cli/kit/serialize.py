@@ -17,7 +17,7 @@ _NUMBERLIKE: Final = re.compile(r"[-+.0-9]")
 
 
 def plain(value: object) -> Plain:  # noqa: PLR0911 -- one line for each kind of value
-    """A record as JSON knows it. Units are written as people write them: "2h30m", "512Mi"."""
+    """Converts a record to JSON types. Units are written as people write them: "2h30m", "512Mi"."""
     match value:
         case None | bool():
             return value
@@ -26,7 +26,7 @@ def plain(value: object) -> Plain:  # noqa: PLR0911 -- one line for each kind of
         case int():
             return int(value)
         case float():
-            # JSON has no word for these; protobuf writes them so.
+            # JSON has no form for these; protobuf writes them this way.
             return (
                 value
                 if math.isfinite(value)
@@ -46,7 +46,7 @@ def plain(value: object) -> Plain:  # noqa: PLR0911 -- one line for each kind of
 
 
 def _names(record: object) -> Iterable[str]:
-    """Of the fields of a record: a msgspec Struct, recognised without loading msgspec for who has none, or a dataclass."""
+    """The field names of a dataclass or a msgspec Struct, without importing msgspec."""
     names: tuple[str, ...] | None = getattr(record, "__struct_fields__", None)
     if names is not None:
         return names
@@ -56,25 +56,25 @@ def _names(record: object) -> Iterable[str]:
 
 
 def as_json(value: Plain) -> str:
-    import json  # noqa: PLC0415 -- only who asks for JSON pays for it
+    import json  # noqa: PLC0415 -- only JSON output needs it
 
     return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 
 def as_json_line(value: Plain) -> str:
-    import json  # noqa: PLC0415 -- only who asks for JSON pays for it
+    import json  # noqa: PLC0415 -- only JSON output needs it
 
     return json.dumps(value, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def as_yaml(value: Plain) -> str:
-    import yaml  # noqa: PLC0415 -- only who asks for YAML pays for it
+    import yaml  # noqa: PLC0415 -- only YAML output needs it
 
     # libyaml is four times as fast; a Python built without it writes the same.
     base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
     class Dumper(base):
-        """Quotes whatever some reader could take for a number."""
+        """Quotes every text that some reader could take for a number."""
 
     def represent(dumper: Any, text: str) -> Any:  # noqa: ANN401 -- PyYAML's nodes have no types
         style = '"' if _NUMBERLIKE.match(text) else None
@@ -85,7 +85,7 @@ def as_yaml(value: Plain) -> str:
 
 
 def _text(text: str) -> str:
-    """File names can hold half characters, which no JSON reader has to accept."""
+    """Replaces unpaired surrogates, which file names can hold and JSON readers may reject."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

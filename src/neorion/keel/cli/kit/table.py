@@ -1,4 +1,4 @@
-"""Tables and blocks for people: no boxes, nothing cut; what does not fit is dropped in a declared order."""
+"""Tables and blocks for people. No text is cut: columns that do not fit are dropped by priority."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from neorion.keel.cli.kit.terminal import TerminalStream, Tone, cells, escape
 Record = TypeVar("Record")
 
 _GAP: Final = "  "
-# A wrapped column narrower than this is a column of words, one below the other.
+# A wrapped column narrower than this would hold one word per line.
 _WRAP_MIN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Record]):
-    """One column. `priority` 0 stays whatever happens; of the others, the highest number goes first."""
+    """One column. Priority 0 is always shown; of the others, the highest number is dropped first."""
 
     header: str
     value: Callable[[Record], object]
@@ -24,14 +24,14 @@ class Column(Generic[Record]):
     right: bool = False
     # Shown by `-o wide` and in blocks only.
     wide: bool = False
-    # Sentences: broken between words where the terminal ends. Only for the last column.
+    # For sentences: wrapped between words at the width of the terminal. Only for the last column.
     wrap: bool = False
     tone: Callable[[Record], Tone | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Record]):
-    """How one kind of record is shown, declared once for all formats."""
+    """The columns of one kind of record, declared once for all formats."""
 
     columns: tuple[Column[Record], ...]
     name: Callable[[Record], str]
@@ -132,7 +132,7 @@ def _pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def _wrapped(text: str, room: int | None) -> list[str]:
-    """Broken between words; a word longer than the line stays whole."""
+    """Wraps between words; a word longer than the line stays whole."""
     if room is None or cells(text) <= room:
         return [text]
     lines = [""]

@@ -1,4 +1,4 @@
-"""What a stream can show: colour, width, and texts that cannot do anything to the terminal."""
+"""Abilities of a stream (colour, width), and escaping of text that could control the terminal."""
 
 import os
 import re
@@ -9,10 +9,10 @@ from typing import Final, NamedTuple, Self, TextIO
 
 from neorion.keel.cli.shared_options import ColorMode
 
-# Where a terminal does not know its width, most people still see this much.
+# The width to assume when a terminal does not report one.
 _USUAL_WIDTH: Final = 80
 
-# Controls and escapes, the marks that turn the reading direction around, and characters nobody sees.
+# Controls and escapes, marks that change the reading direction, and invisible characters.
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -23,7 +23,7 @@ _UNSAFE_OUTPUT: Final = re.compile(rf"{_COLOUR}|\r\n?|(?![\t\n]){_UNSAFE.pattern
 
 
 class Tone(StrEnum):
-    """What a colour means; the value is the terminal's code for it."""
+    """Meanings of colours; the value is the terminal's code."""
 
     GOOD = "32"
     WARNING = "33"
@@ -33,7 +33,7 @@ class Tone(StrEnum):
 
 
 class TerminalStream(NamedTuple):
-    """A stream with its abilities. `width` is None where nobody watches: nothing is shortened there."""
+    """A stream and its abilities. `width` is None where it is not a terminal: nothing is shortened there."""
 
     stream: TextIO
     color: bool
@@ -52,7 +52,7 @@ class TerminalStream(NamedTuple):
 
 
 def wants_color(stream: TextIO, mode: ColorMode, env: Mapping[str, str]) -> bool:
-    """The option speaks first, then NO_COLOR, FORCE_COLOR, TERM, and whether anybody watches."""
+    """Decides by `--color`, then NO_COLOR, FORCE_COLOR, TERM, and whether the stream is a terminal."""
     if mode is not ColorMode.AUTO:
         return mode is ColorMode.ALWAYS
     if env.get("NO_COLOR"):
@@ -63,12 +63,12 @@ def wants_color(stream: TextIO, mode: ColorMode, env: Mapping[str, str]) -> bool
 
 
 def is_live(stream: TextIO, env: Mapping[str, str]) -> bool:
-    """A terminal that understands escapes."""
+    """True for a terminal that understands escape sequences."""
     return env.get("TERM") != "dumb" and stream.isatty()
 
 
 def escape(text: str) -> str:
-    """Names and messages come from strangers; shown like this they cannot move the cursor or hide anything."""
+    """Escapes controls and invisible characters, because names and messages can come from other users."""
     return _UNSAFE.sub(lambda found: _written(ord(found[0])), text)
 
 
@@ -88,7 +88,7 @@ def _kept_or_escaped(found: re.Match[str]) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes on a terminal."""
+    """The number of columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(
@@ -106,9 +106,9 @@ def _written(code: int) -> str:
 def _width(stream: TextIO, env: Mapping[str, str]) -> int | None:
     if not stream.isatty():
         return None
-    told = env.get("COLUMNS", "")
-    if told.isdecimal() and int(told) > 0:
-        return int(told)
+    columns = env.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
     try:
         return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
     except OSError:

@@ -1,6 +1,6 @@
-"""The client: kubeconfigs and credentials in, the port `Api` out, over HTTP.
+"""The Kubernetes client: implements `KubeApi` over HTTP, with kubeconfigs and credentials.
 
-Says nothing of what is asked for or why; no caches, no loops. Streams into pods live next door, in `streams`.
+Contains no caches and no loops. Streams into pods are in `streams`.
 """
 
 from neorion.keel.kube.client.api import Client

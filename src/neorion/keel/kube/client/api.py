@@ -1,4 +1,4 @@
-"""The port's promise, kept over HTTP."""
+"""Implements `KubeApi` over HTTP."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -35,37 +35,37 @@ from neorion.keel.kube.objects import instant
 
 T = TypeVar("T")
 
-# Large enough to be quick, small enough that one answer stays in the megabytes.
+# Large enough to be quick, small enough to keep a response at a few megabytes.
 PAGE = 500
-# Watches end by themselves, spread out, so that they do not all come back at once and load is shared again.
+# The server ends watches after a random time, so that they do not all reconnect at once and load is spread again.
 WATCH_S = (300, 600)
-# A watch that begins with everything there is: one request instead of a list and a watch.
+# A watch that starts with all existing objects: one request instead of a list and a watch.
 _WITH_LIST = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"))
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Client:
-    """A cluster's API, as one user. Made by `connect`."""
+    """The API of a cluster, as one user. Made by `connect`."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
 
     @property
     def namespace(self) -> str:
-        """The namespace that the kubeconfig or the pod calls home."""
+        """The default namespace of the kubeconfig's context or of the pod."""
         return self.transport.cluster.namespace
 
     def acting_as(self, user: str, groups: Sequence[str] = ()) -> "Client":
-        """The same API with another's rights, over the same connections."""
+        """The same API with the rights of another user, over the same connections."""
         return Client(self.transport.acting_as(Impersonation(user, tuple(groups))))
 
     def rehearsing(self) -> "Client":
-        """The same API, to try writes on: they are checked and answered, and nothing comes of them."""
+        """The same API with dry-run writes: the server checks and answers them, and stores nothing."""
         return Client(self.transport.rehearsing())
 
     async def read(self, path: str, params: Params = ()) -> bytes:
-        """What a path of the server holds that is no object: /version, /readyz, /metrics."""
+        """Reads a path that is not an object: /version, /readyz, /metrics."""
         return await self.transport.call(HttpRequest("GET", path, params, repeatable=True))
 
     async def get(self, kind: Kind[T], name: str, namespace: str = "") -> T:
@@ -82,7 +82,7 @@ class Client:
                 page = decode_page(kind, await self.read(path, more))
                 items += page.items or []
         except ResourceExpired:
-            # The server forgot that moment while we read it; one answer cannot be overtaken.
+            # The version of the list expired between two pages. A single response cannot expire.
             page: Page[T] = decode_page(kind, await self.read(path, chosen))
             items = page.items or []
         return ListResult(items, page.metadata.resource_version)
@@ -99,7 +99,7 @@ class Client:
             try:
                 events = await begun([("resourceVersion", since)] if since else _WITH_LIST)
             except InvalidObject as error:
-                # Kubernetes 1.33 can, and does only where it was told to.
+                # Kubernetes 1.33 supports it only with a feature gate.
                 if not any(cause.field == "sendInitialEvents" for cause in error.causes):
                     raise
                 listed = await self.list(kind, namespace, select)
@@ -134,7 +134,7 @@ class Client:
             kind.object_path(*kind.key(manifest), subresource),
             [("fieldManager", manager), ("force", "true" if force else "false")],
             _encode(manifest),
-            # JSON is YAML; the name of the form is historical.
+            # JSON is YAML; the name of the content type is historical.
             "application/apply-patch+yaml",
             repeatable=True,
         )
@@ -207,10 +207,10 @@ class Client:
         self, name: str, namespace: str, request: PodLogOptions = ALL_LINES
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         flags = {"follow": request.follow, "previous": request.previous, "timestamps": request.timestamps}
-        params = [(flag, "true") for flag, wanted in flags.items() if wanted]
+        params = [(flag, "true") for flag, enabled in flags.items() if enabled]
         params += [("container", request.container)] if request.container else []
         params += [("tailLines", str(request.tail_lines))] if request.tail_lines is not None else []
-        # The server knows whole seconds, and none is not one.
+        # The API takes whole seconds and rejects zero.
         params += [("sinceSeconds", str(max(1, round(request.since.seconds))))] if request.since else []
         return self.transport.stream(HttpRequest("GET", POD.path(namespace, name, "log"), params))
 
@@ -221,12 +221,12 @@ class Client:
             "propagationPolicy": how.propagation,
         }
         if self.transport.rehearses:
-            # Of a deletion with a body only the body counts.
+            # For a DELETE with a body, only the options in the body count.
             options["dryRun"] = ["All"]
         if how.grace is not None:
             options["gracePeriodSeconds"] = round(how.grace.seconds)
-        wanted = {"uid": how.uid, "resourceVersion": how.version}
-        conditions = {name: value for name, value in wanted.items() if value}
+        expected = {"uid": how.uid, "resourceVersion": how.version}
+        conditions = {name: value for name, value in expected.items() if value}
         return options | ({"preconditions": conditions} if conditions else {})
 
 

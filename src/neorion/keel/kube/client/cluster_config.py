@@ -1,4 +1,4 @@
-"""Where a cluster's API is, whom to trust there, and who we are to it: plain values."""
+"""The connection to a cluster as plain values: server address, trusted authorities, and credentials."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,17 +8,17 @@ from msgspec import Struct, field
 
 from neorion.keel.base import Duration
 
-# The longest an exec plugin may think: some open a browser, none may hang a controller for ever.
+# The limit for an exec plugin: some open a browser, none may block a controller for ever.
 EXEC_TIMEOUT = Duration.of(seconds=60)
 
 
 class CaBundle(Struct, frozen=True):
-    """Whose certificate the server must show: `ca` is PEM, and without it the system's authorities count."""
+    """Trust in the server's certificate: `ca` is PEM; without it the system's authorities count."""
 
     ca: str = ""
     server_name: str = ""
     insecure: bool = False
-    # Where `ca` was read: somebody may renew it there.
+    # The file that `ca` was read from. It may be renewed there.
     file: Path | None = None
 
 
@@ -27,7 +27,7 @@ class ClientCertificate(Struct, frozen=True):
 
     chain: str
     key: str
-    # Where the two were read: somebody may renew them there.
+    # The files that the two were read from. They may be renewed there.
     files: tuple[Path, Path] | None = None
 
     def __repr__(self) -> str:
@@ -44,24 +44,24 @@ class StaticToken(Struct, frozen=True):
 
 
 class TokenFile(Struct, frozen=True):
-    """A token that somebody else keeps fresh in a file, as the kubelet does for pods."""
+    """A token that another process renews in a file, as the kubelet does for pods."""
 
     path: Path
 
 
 class ExecPlugin(Struct, frozen=True):
-    """A program that prints credentials: the way of clouds and single sign-on."""
+    """A program that prints credentials, used by clouds and single sign-on."""
 
     command: tuple[str, ...]
     api_version: str
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     install_hint: str = ""
-    # What the plugin is told about the cluster when it wants to know.
+    # The cluster's description for plugins that request it.
     cluster_info: Mapping[str, object] | None = None
     timeout: Duration = EXEC_TIMEOUT
 
     def __repr__(self) -> str:
-        # What it is told in its environment may be secret.
+        # The plugin's environment may contain secrets.
         return f"ExecPlugin({self.command!r}, {self.api_version!r})"
 
 
@@ -69,7 +69,7 @@ Source: TypeAlias = StaticToken | TokenFile | ExecPlugin
 
 
 class Impersonation(Struct, frozen=True):
-    """Acting as somebody else, with that one's rights. Needs the right to impersonate."""
+    """Impersonation of another user, with that user's rights. Requires the right to impersonate."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Impersonation(Struct, frozen=True):
 
 
 class ClusterConfig(Struct, frozen=True):
-    """All it takes to speak to an API server."""
+    """Everything needed to connect to an API server."""
 
     server: str
     trust: CaBundle = CaBundle()
@@ -87,9 +87,9 @@ class ClusterConfig(Struct, frozen=True):
     namespace: str = "default"
     proxy: str = ""
     acting_as: Impersonation | None = None
-    # What the environment names where nothing else does: this process's own way, written into no kubeconfig.
+    # The proxy from the environment, used if the kubeconfig has none. Never written into a kubeconfig.
     usual_proxy: str = ""
 
     def __repr__(self) -> str:
-        # A proxy's address may hold a password.
+        # The address of a proxy may contain a password.
         return f"Cluster({self.server!r})"

@@ -1,4 +1,4 @@
-"""Who we are to the server, kept fresh: tokens and certificates from files, credentials from plugins."""
+"""Credentials for the server, kept fresh: tokens and certificates from files, or from exec plugins."""
 
 import asyncio
 import ssl
@@ -16,19 +16,19 @@ from neorion.keel.kube.client.cluster_config import (
 )
 from neorion.keel.kube.client.tls_material import FILE_FRESH_S, TlsMaterial
 
-# A credential is not used in its last seconds: it would expire on the way.
+# A credential is not used in its last seconds, because it would expire on the way.
 MARGIN_NS = 10 * 1_000_000_000
 
 
 class RequestAuth(Struct, frozen=True):
-    """What goes with a request: a header, and the TLS it travels in."""
+    """Authentication of one request: a header, and the TLS context for its connection."""
 
     headers: dict[str, str]
     tls: ssl.SSLContext
 
 
 class CachedCredential(Struct, frozen=True):
-    """A token or a plugin's certificate, and how long it is good for: by the wall clock, by the monotonic one, or for ever."""
+    """A token or a plugin's certificate, with its expiry by the wall clock or by the monotonic clock, if any."""
 
     token: str = ""
     certificate: ClientCertificate | None = None
@@ -37,68 +37,69 @@ class CachedCredential(Struct, frozen=True):
 
 
 class Credentials:
-    """The current access, fetched when needed, by one caller for all."""
+    """The current authentication. When it expires, one caller renews it for all."""
 
     def __init__(self, cluster: ClusterConfig, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._lock = asyncio.Lock()
-        self._papers = TlsMaterial(cluster, clock)
-        self._held: CachedCredential | None = None
+        self._material = TlsMaterial(cluster, clock)
+        self._cached: CachedCredential | None = None
         self._access: RequestAuth | None = None
-        # How fetching failed the last time.
+        # The error of the last renewal.
         self._failure: Error | None = None
 
     async def access(self) -> RequestAuth:
-        access = self._good()
+        access = self._valid_access()
         if access is None:
             before = self._failure
             async with self._lock:
-                access = self._good()
-                # Another caller may have tried while this one waited: for a plugin that hangs all wait once, not each in turn.
+                access = self._valid_access()
+                # Another caller may have failed while this one waited. All share that failure, so a hanging plugin is
+                # waited for once.
                 if access is None and self._failure is not None and self._failure is not before:
                     raise self._failure
                 access = access or await self._renewed()
         return access
 
     def refused(self, access: RequestAuth) -> bool:
-        """The server did not accept `access`; whether there may be another one."""
-        passing = not isinstance(self._cluster.source, StaticToken | None)
+        """Records that the server rejected `access`; true if another credential may exist."""
+        renewable = not isinstance(self._cluster.source, StaticToken | None)
         if self._access is access:
-            self._papers.invalidate()
-            if passing:
-                self._held = None
+            self._material.invalidate()
+            if renewable:
+                self._cached = None
         certificate = self._cluster.certificate
-        return passing or (certificate is not None and certificate.files is not None)
+        return renewable or (certificate is not None and certificate.files is not None)
 
     def untrusting(self, access: RequestAuth) -> bool:
-        """The authorities in `access` do not know the server; whether there may be others."""
+        """Records that the authorities in `access` do not match the server; true if their file may have newer ones."""
         if self._access is access:
-            self._papers.invalidate()
+            self._material.invalidate()
         return self._cluster.trust.file is not None
 
-    def _good(self) -> RequestAuth | None:
-        return self._access if self._papers.fresh and self._good_held() is not None else None
+    def _valid_access(self) -> RequestAuth | None:
+        return self._access if self._material.fresh and self._valid_credential() is not None else None
 
-    def _good_held(self) -> CachedCredential | None:
-        held = self._held
-        if held is None:
+    def _valid_credential(self) -> CachedCredential | None:
+        cached = self._cached
+        if cached is None:
             return None
-        if held.expires is not None and self._clock.now().ns + MARGIN_NS >= held.expires.ns:
+        if cached.expires is not None and self._clock.now().ns + MARGIN_NS >= cached.expires.ns:
             return None
-        aged = held.fresh_until is not None and self._clock.monotonic() >= held.fresh_until
-        return None if aged else held
+        aged = cached.fresh_until is not None and self._clock.monotonic() >= cached.fresh_until
+        return None if aged else cached
 
     async def _renewed(self) -> RequestAuth:
-        if not self._papers.fresh:
-            await self._papers.renew()
+        if not self._material.fresh:
+            await self._material.renew()
         try:
-            held = self._held = self._good_held() or await self._fetch()
+            cached = self._cached = self._valid_credential() or await self._fetch()
         except Error as error:
             self._failure = error
             raise
-        headers = {"Authorization": f"Bearer {held.token}"} if held.token else {}
-        access = self._access = RequestAuth(headers, self._papers.tls(held.certificate))
+        headers = {"Authorization": f"Bearer {cached.token}"} if cached.token else {}
+        access = self._access = RequestAuth(headers, self._material.tls(cached.certificate))
         return access
 
     async def _fetch(self) -> CachedCredential:
@@ -108,13 +109,14 @@ class Credentials:
             case StaticToken(text):
                 return CachedCredential(text)
             case TokenFile() as source:
-                # One that is being written is not the end of the one before, unless the server refused that.
-                text = await _token(source) or (self._held.token if self._held is not None else "")
+                # An unreadable file may be in the middle of a write. The previous token is used, unless the server
+                # rejected it.
+                text = await _token(source) or (self._cached.token if self._cached is not None else "")
                 if not text:
                     raise _no_token(source)
                 return CachedCredential(text, fresh_until=self._clock.monotonic() + FILE_FRESH_S)
             case ExecPlugin() as plugin:
-                from neorion.keel.kube.client.exec_plugin import run_plugin  # noqa: PLC0415 -- many have none
+                from neorion.keel.kube.client.exec_plugin import run_plugin  # noqa: PLC0415 -- many clusters have no plugin
 
                 made = await run_plugin(plugin)
                 return CachedCredential(made.token, made.certificate, made.expires)
@@ -133,5 +135,5 @@ def _no_token(source: TokenFile) -> Invalid:
     return Invalid(
         "kube.token_file",
         f"The token file {source.path} cannot be read or is empty.",
-        hint="Check who renews it.",
+        hint="Check the program that renews it.",
     )

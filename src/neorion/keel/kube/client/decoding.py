@@ -1,4 +1,4 @@
-"""Answers of the server, from bytes to typed objects in one step."""
+"""Decodes responses of the server from bytes to typed objects in one step."""
 
 from collections.abc import AsyncIterator
 from functools import cache
@@ -15,14 +15,14 @@ from neorion.keel.kube.objects import KubeObject
 
 T = TypeVar("T")
 
-# Marks the end of the objects that were there when the watch began.
+# Marks the end of the objects that existed when the watch began.
 _INITIAL_DONE = "k8s.io/initial-events-end"
-# The server keeps objects below 1.5 MiB, and writes them with managedFields and white space: no honest line is longer.
+# The server limits objects to 1.5 MiB, and adds managedFields and white space: no valid line is longer.
 LINE_MAX = 16 * 2**20
 
 
 class ListMeta(Struct, frozen=True, rename="camel"):
-    """Where a list was taken, and how to get its next page."""
+    """The version of a list, and the token of its next page."""
 
     resource_version: str = ""
     next_page: str = msgspec.field(name="continue", default="")
@@ -57,7 +57,7 @@ class _WatchLine(Struct, frozen=True):
     object: KubeObject
 
 
-# A decoder knows its type inside out and is costly to make: one for each type, for ever.
+# Decoders are costly to make, so each type keeps one for the life of the process.
 @cache
 def _one(type_: object) -> msgspec.json.Decoder[object]:
     return msgspec.json.Decoder(cast("type[object]", type_))
@@ -81,15 +81,15 @@ def decode_page(kind: Kind[T], body: bytes) -> Page[T]:
     return cast("Page[T]", _decoded(_page(kind.type), kind, body))
 
 
-async def decode_events(kind: Kind[T], pieces: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent[T]]:
+async def decode_events(kind: Kind[T], chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent[T]]:
     decoder = _event(kind.type)
-    async for line in _lines(pieces):
+    async for line in _lines(chunks):
         try:
-            told = _decoded(decoder, kind, line)
+            message = _decoded(decoder, kind, line)
         except Terminal as error:
             yield _unreadable(line, error)
             continue
-        match told:
+        match message:
             case _Bookmark(marked):
                 done = marked.metadata.annotations.get(_INITIAL_DONE) == "true"
                 yield Bookmark(marked.metadata.resource_version, done)
@@ -103,12 +103,13 @@ def _decoded(decoder: msgspec.json.Decoder[object], kind: Kind[object], body: by
     try:
         return decoder.decode(body)
     except msgspec.ValidationError:
-        # To Kubernetes a null is an absent field, and some fields are sent as null when empty. Rare, so it may be slow.
+        # Kubernetes treats null as an absent field, and sends null for some empty fields. Rare, so this path may be
+        # slow.
         return _converted(decoder.type, kind, body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Terminal(
             "kube.garbled",
-            f"What the server sent for {kind.name} is no JSON: {error}.",
+            f"The response of the server for {kind.name} is not valid JSON: {error}.",
             hint="Check what is between this program and the API server.",
         ) from error
 
@@ -121,12 +122,15 @@ def _converted(type_: type[object], kind: Kind[object], body: bytes) -> object:
 
 
 def _unreadable(line: bytes, error: Terminal) -> UndecodableObject:
-    """Whose object it is. A line that does not even tell that ends the watch."""
+    """Identifies the object of a line that cannot be decoded.
+
+    Raises `error`, which ends the watch, if the line has no metadata.
+    """
     try:
-        told = msgspec.convert(_without_nulls(msgspec.json.decode(line)), _WatchLine)
+        message = msgspec.convert(_without_nulls(msgspec.json.decode(line)), _WatchLine)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise error from None
-    return UndecodableObject(told.object.meta, error, gone=told.type == "DELETED")
+    return UndecodableObject(message.object.meta, error, gone=message.type == "DELETED")
 
 
 def _without_nulls(value: object) -> object:
@@ -140,12 +144,12 @@ def _without_nulls(value: object) -> object:
             return value
 
 
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole lines. A piece holds many of them, or a part of one; what has no newline at the end was cut off."""
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Splits chunks into whole lines. A last line without a newline was cut off and is dropped."""
     begun: list[bytes] = []
     size = 0
-    async for piece in pieces:
-        head, newline, rest = piece.partition(b"\n")
+    async for chunk in chunks:
+        head, newline, rest = chunk.partition(b"\n")
         begun.append(head)
         size += len(head)
         if size > LINE_MAX:

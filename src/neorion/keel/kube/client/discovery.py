@@ -1,4 +1,4 @@
-"""Which cluster a program means when it says nothing: its own, inside a pod; the kubeconfig's, elsewhere."""
+"""Finds the cluster of a program without options: the pod's own cluster, or the one of the kubeconfig."""
 
 import os
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from neorion.keel.kube.client.cluster_config import CaBundle, ClusterConfig, Tok
 from neorion.keel.kube.client.kubeconfig import kubeconfig_paths, read_kubeconfig
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-# What the kubelet mounts there; a volume that somebody wrote by hand may have less.
+# Files that the kubelet mounts; a handwritten volume may lack some.
 _MOUNTED = ("token", "namespace", "ca.crt")
 
 
 def cluster_of_pod(environ: Mapping[str, str] = os.environ, account: Path = ACCOUNT) -> ClusterConfig:
-    """The cluster this pod runs in, as its service account. The kubelet renews the token; it is read again and again."""
+    """The cluster of this pod, as its service account. The kubelet renews the token, so the file is read repeatedly."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not all((account / name).exists() for name in _MOUNTED):
         raise NotFound(
@@ -37,7 +37,7 @@ def find_cluster(
 ) -> ClusterConfig:
     """The given file, else KUBECONFIG, else the pod's own cluster, else ~/.kube/config.
 
-    A pod's own is reached directly, any other through the proxy that the environment names for it.
+    The pod's own cluster is reached directly, any other through the proxy of the environment.
     """
     in_pod = environ.get("KUBERNETES_SERVICE_HOST") and (ACCOUNT / "token").exists()
     if kubeconfig is None and not context and not environ.get("KUBECONFIG") and in_pod:

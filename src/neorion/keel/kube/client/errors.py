@@ -1,4 +1,4 @@
-"""What can go wrong on the way to the server and back, as the error families of the house."""
+"""Translates failures of connections and responses to error families."""
 
 import ssl
 from collections.abc import Generator
@@ -12,15 +12,15 @@ from neorion.keel.http.dialer import DialError
 from neorion.keel.http.message import ProtocolError, ResponseHead
 from neorion.keel.kube.errors import Status, StatusDetails, refusal
 
-# A longer Retry-After is handed to the caller, who may have better things to do than to wait.
+# A longer Retry-After is passed on, because the caller may have other work to do than to wait.
 AFTER_MAX = Duration.of(seconds=10)
-# Of an error page that is no Status, enough to recognise who wrote it.
+# Of an error page that is not a Status: enough to recognise the server that sent it.
 FOREIGN_TEXT_MAX = 200
 
 
 @contextmanager
 def translated(server: str) -> Generator[None]:
-    """Turns what can happen to a connection into our errors. Only around our own waits: a caller's timeout is not ours."""
+    """Translates connection errors. Enclose only our own waits: a caller's timeout must pass unchanged."""
     try:
         yield
     except ssl.SSLCertVerificationError as error:
@@ -62,9 +62,11 @@ def translated(server: str) -> Generator[None]:
 
 
 def refused(head: ResponseHead, body: bytes) -> Error:
-    """The error that an answer stands for; proxies in between answer without a Status."""
-    told = head.headers.get("retry-after", "")
-    after = Duration.of(seconds=int(told)) if told.isdecimal() and len(told) < 8 else None
+    """The error of a response. Proxies respond without a Status."""
+    retry_after = head.headers.get("retry-after", "")
+    after = (
+        Duration.of(seconds=int(retry_after)) if retry_after.isdecimal() and len(retry_after) < 8 else None
+    )
     try:
         status = msgspec.json.decode(body, type=Status)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -77,12 +79,12 @@ def refused(head: ResponseHead, body: bytes) -> Error:
 
 
 def worth_waiting(error: Retry, *, repeatable: bool) -> bool:
-    """Whether to try again here: never what may then be done twice, nor what is the caller's to wait for."""
+    """True if the client should retry: never a request that may then be executed twice, nor after a long Retry-After."""
     if error.after is not None and error.after > AFTER_MAX:
         return False
     match error.code:
         case "kube.unreachable" | "kube.throttled":
-            # The server has not begun.
+            # The server has not executed the request.
             return True
         case "kube.unavailable":
             return repeatable or error.after is not None

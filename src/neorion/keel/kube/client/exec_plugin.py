@@ -15,14 +15,14 @@ from neorion.keel.base import Deadline, Instant, Invalid, Terminal
 from neorion.keel.kube.client.cluster_config import ClientCertificate, ExecPlugin
 from neorion.keel.kube.objects import instant
 
-# Enough of a plugin's complaint to understand it.
+# The part of a plugin's stderr that an error shows.
 STDERR_MAX = 400
-SAID_MAX = 4096
+STDERR_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ExecCredential:
-    """What a plugin gave."""
+    """The credentials that a plugin printed."""
 
     token: str = field(repr=False)
     certificate: ClientCertificate | None
@@ -48,15 +48,15 @@ async def run_plugin(plugin: ExecPlugin) -> ExecCredential:
         "spec": {"interactive": False} | ({"cluster": plugin.cluster_info} if plugin.cluster_info else {}),
     }
     env = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
-    said = bytearray()
+    stderr = bytearray()
     try:
         with anyio.fail_after(plugin.timeout.seconds):
-            code, printed = await _run(plugin, env, said)
+            code, printed = await _run(plugin, env, stderr)
     except TimeoutError:
         raise Deadline(
             "kube.exec_slow",
             f"The exec plugin {plugin.command[0]} gave no credentials within {plugin.timeout}: "
-            f"{_last(said) or 'it said nothing'}",
+            f"{_last(stderr) or 'it printed nothing'}",
             hint="Run it by hand: it may wait for a login.",
         ) from None
     except OSError as error:
@@ -68,37 +68,37 @@ async def run_plugin(plugin: ExecPlugin) -> ExecCredential:
     if code != 0:
         raise Terminal(
             "kube.exec_failed",
-            f"The exec plugin {plugin.command[0]} failed with {code}: {_last(said)}",
-            hint=plugin.install_hint or "Run it by hand: it may want you to log in again.",
+            f"The exec plugin {plugin.command[0]} failed with {code}: {_last(stderr)}",
+            hint=plugin.install_hint or "Run it by hand: it may require a new login.",
         )
     return _read(plugin, printed)
 
 
-async def _run(plugin: ExecPlugin, env: Mapping[str, str], said: bytearray) -> tuple[int, bytes]:
-    """How it ended and what it printed; what it complains of goes to `said` as it comes."""
+async def _run(plugin: ExecPlugin, env: Mapping[str, str], stderr: bytearray) -> tuple[int, bytes]:
+    """Returns the plugin's exit code and stdout. Its stderr is appended to `stderr` as it arrives."""
     async with await anyio.open_process(plugin.command, stdin=subprocess.DEVNULL, env=env) as process:
-        assert process.stdout is not None  # noqa: S101 -- a pipe, as nothing else was asked for
+        assert process.stdout is not None  # noqa: S101 -- a pipe by default
         assert process.stderr is not None  # noqa: S101 -- as above
         printed = bytearray()
         async with anyio.create_task_group() as group:
-            group.start_soon(_hear, process.stderr, said)
-            async for piece in process.stdout:
-                printed += piece
+            group.start_soon(_collect, process.stderr, stderr)
+            async for chunk in process.stdout:
+                printed += chunk
         return await process.wait(), bytes(printed)
 
 
-async def _hear(complaints: ByteReceiveStream, said: bytearray) -> None:
-    async for piece in complaints:
-        said += piece
-        del said[:-SAID_MAX]
-        # Somebody who watches is shown it now: it may say where to log in, and with which code.
+async def _collect(stream: ByteReceiveStream, stderr: bytearray) -> None:
+    async for chunk in stream:
+        stderr += chunk
+        del stderr[:-STDERR_KEPT]
+        # On a terminal the user sees it at once, because it may show a login page and a code.
         if sys.stderr.isatty():
-            sys.stderr.write(piece.decode(errors="replace"))
+            sys.stderr.write(chunk.decode(errors="replace"))
             sys.stderr.flush()
 
 
-def _last(said: bytearray) -> str:
-    return said.decode(errors="replace").strip()[-STDERR_MAX:]
+def _last(stderr: bytearray) -> str:
+    return stderr.decode(errors="replace").strip()[-STDERR_MAX:]
 
 
 def _read(plugin: ExecPlugin, printed: bytes) -> ExecCredential:
@@ -108,9 +108,9 @@ def _read(plugin: ExecPlugin, printed: bytes) -> ExecCredential:
         credential = _Credential("")
     status = credential.status or _Status()
     paired = bool(status.client_certificate_data) == bool(status.client_key_data)
-    wanted = credential.api_version == plugin.api_version
-    if not wanted or not paired or not (status.token or status.client_key_data):
-        # What it printed may hold half a secret, so it is not repeated here.
+    version_matches = credential.api_version == plugin.api_version
+    if not version_matches or not paired or not (status.token or status.client_key_data):
+        # The output may contain part of a secret, so the error does not repeat it.
         raise Invalid(
             "kube.exec_form",
             f"The exec plugin {plugin.command[0]} printed no ExecCredential of {plugin.api_version}.",

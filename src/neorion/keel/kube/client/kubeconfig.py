@@ -26,7 +26,7 @@ from neorion.keel.kube.client.yaml_bounds import LOADER, exceeded_bound
 
 T = TypeVar("T")
 
-# What PyYAML raises for dates, numbers and tags whose text does not fit their type.
+# Errors that PyYAML raises for dates, numbers and tags whose text does not fit their type.
 _SCALAR_ERRORS = (ValueError, TypeError, AttributeError, LookupError, OverflowError)
 
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -114,18 +114,18 @@ class _Entry(Struct, Generic[T], frozen=True):
     folder: Path
 
     def text(self, data: str, file: str, what: str) -> str:
-        """Inline data counts before a file, as for kubectl."""
+        """Reads inline data or a file; inline data counts first, as for kubectl."""
         if data:
             return _decoded(data, what)
         return _read(self.folder / file, what) if file else ""
 
     def file(self, data: str, file: str) -> Path | None:
-        """Where that text was read."""
+        """The file from which that text was read."""
         return self.folder / file if file and not data else None
 
 
 class Kubeconfig(Struct, frozen=True):
-    """One or several files as one: of entries with the same name, the first counts."""
+    """One or several files merged: of entries with the same name, the first counts."""
 
     current: str
     contexts: Mapping[str, _Context]
@@ -133,7 +133,7 @@ class Kubeconfig(Struct, frozen=True):
     users: Mapping[str, _Entry[_User]]
 
     def cluster(self, context: str = "") -> ClusterConfig:
-        """The cluster that a context names; without a name, the current one."""
+        """The cluster of a context; without a name, of the current one."""
         chosen = _known(self.contexts, context or self.current, "context")
         place = _known(self.clusters, chosen.cluster, "cluster")
         user = _known(self.users, chosen.user, "user") if chosen.user else _Entry(_User(), Path())
@@ -170,18 +170,18 @@ class Kubeconfig(Struct, frozen=True):
 
 
 def kubeconfig_paths(environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """Where kubectl looks: the files of KUBECONFIG, or ~/.kube/config."""
+    """The files that kubectl reads: those of KUBECONFIG, or ~/.kube/config."""
     named = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     return named or [Path(environ.get("HOME") or Path.home()) / ".kube" / "config"]
 
 
 def read_kubeconfig(paths: Sequence[Path]) -> Kubeconfig:
-    """Files that are not there are passed over, unless none is."""
+    """Reads the files that exist; fails if none does."""
     files = [(path.parent, _parse(path)) for path in paths if path.exists()]
     if not files:
         raise NotFound(
             "kube.no_config",
-            f"There is no kubeconfig at {', '.join(map(str, paths))}.",
+            f"No kubeconfig exists at {', '.join(map(str, paths))}.",
             hint="Set KUBECONFIG, or give the path.",
         )
     contexts: dict[str, _Context] = {}
@@ -207,7 +207,7 @@ def _parse(path: Path) -> _File:
                 f"The kubeconfig {path} is refused: {exceeded}.",
                 hint="Compare it with `kubectl config view`.",
             )
-        return msgspec.convert(yaml.load(text, LOADER) or {}, _File)  # noqa: S506 -- a safe one, as its name says
+        return msgspec.convert(yaml.load(text, LOADER) or {}, _File)  # noqa: S506 -- a safe loader, as its name states
     except OSError as error:
         raise Invalid(
             "kube.config_file",
@@ -215,7 +215,7 @@ def _parse(path: Path) -> _File:
             hint="Check its owner and mode.",
         ) from None
     except (yaml.YAMLError, *_SCALAR_ERRORS) as error:
-        # Other errors quote the text they are about, which may be a key.
+        # Other errors quote the text, which may be a key.
         where = getattr(error, "problem_mark", None)
         safe = isinstance(error, UnicodeDecodeError | msgspec.ValidationError)
         reason = (
@@ -246,7 +246,7 @@ def _known(entries: Mapping[str, T], name: str, what: str) -> T:
 
 def _decoded(data: str, what: str) -> str:
     try:
-        # In lines too: `base64` breaks them unless told not to, and kubectl does not mind.
+        # Joined first, because `base64` wraps lines by default and kubectl accepts that.
         return b64decode("".join(data.split()), validate=True).decode()
     except (NotBase64, UnicodeDecodeError):
         raise Invalid(
@@ -268,18 +268,18 @@ def _read(path: Path, what: str) -> str:
 
 
 def _certificate(user: _Entry[_User]) -> ClientCertificate | None:
-    told = user.value
-    chain = user.text(told.client_certificate_data, told.client_certificate, "certificate")
-    key = user.text(told.client_key_data, told.client_key, "key")
+    data = user.value
+    chain = user.text(data.client_certificate_data, data.client_certificate, "certificate")
+    key = user.text(data.client_key_data, data.client_key, "key")
     if bool(chain) != bool(key):
         raise Invalid(
             "kube.half_certificate",
             "The kubeconfig's user has a certificate without a key, or a key without a certificate.",
             hint="Give both client-certificate and client-key.",
         )
-    chain_file = user.file(told.client_certificate_data, told.client_certificate)
-    key_file = user.file(told.client_key_data, told.client_key)
-    # Half a pair that is renewed would not fit the other half.
+    chain_file = user.file(data.client_certificate_data, data.client_certificate)
+    key_file = user.file(data.client_key_data, data.client_key)
+    # A renewed certificate would not fit an old key, so both or neither are renewed.
     files = (chain_file, key_file) if chain_file is not None and key_file is not None else None
     return ClientCertificate(chain, key, files) if chain else None
 
@@ -303,13 +303,13 @@ def _plugin(plugin: _Exec, folder: Path, cluster: _Cluster, trust: CaBundle) -> 
     if plugin.api_version not in _EXEC_VERSIONS:
         raise Invalid(
             "kube.exec_version",
-            f'The exec plugin {plugin.command} speaks "{plugin.api_version}".',
+            f'The exec plugin {plugin.command} uses the API version "{plugin.api_version}".',
             hint=f"Use {_EXEC_VERSIONS[0]}.",
         )
     if plugin.interactive_mode == "Always":
         raise Invalid(
             "kube.exec_interactive",
-            f"The exec plugin {plugin.command} needs a terminal, and there is none here.",
+            f"The exec plugin {plugin.command} needs a terminal, which this program does not have.",
             hint="Set interactiveMode to IfAvailable or Never.",
         )
     info: dict[str, object] | None = None
@@ -337,10 +337,10 @@ def _plugin(plugin: _Exec, folder: Path, cluster: _Cluster, trust: CaBundle) -> 
 def _acting_as(user: _User) -> Impersonation | None:
     if not user.as_user:
         if user.as_groups or user.as_uid or user.as_user_extra:
-            # As kubectl: who meant to have fewer rights must not get all of them.
+            # As kubectl: a user that should have fewer rights must not get all of them.
             raise Invalid(
                 "kube.impersonation",
-                "The kubeconfig's user is to act with the groups of somebody who is not named.",
+                "The kubeconfig's user has impersonation settings without a user name.",
                 hint='Write "as" beside as-groups, as-uid and as-user-extra, or leave them out.',
             )
         return None

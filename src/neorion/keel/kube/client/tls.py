@@ -1,4 +1,4 @@
-"""TLS towards the API server, from PEM texts."""
+"""TLS contexts for the API server, from PEM texts."""
 
 import os
 import ssl
@@ -15,11 +15,11 @@ def tls_context(trust: CaBundle, certificate: ClientCertificate | None) -> ssl.S
     except ssl.SSLError:
         raise Invalid(
             "kube.authority",
-            "The cluster's certificate authority is no PEM certificate.",
+            "The cluster's certificate authority is not a valid PEM certificate.",
             hint="Check certificate-authority-data.",
         ) from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Python 3.13 demands extensions that the authorities of many clusters do not write.
+    # Python 3.13 requires extensions that the authorities of many clusters omit.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if trust.insecure:
         context.check_hostname = False
@@ -32,7 +32,8 @@ def tls_context(trust: CaBundle, certificate: ClientCertificate | None) -> ssl.S
 def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
     with _file(certificate.chain) as chain, _file(certificate.key) as key:
         try:
-            # A key behind a passphrase is refused, as kubectl does: OpenSSL would ask on the terminal, or of whatever is our input.
+            # A key with a passphrase is refused, as by kubectl: OpenSSL would prompt on the terminal or read our
+            # standard input.
             context.load_cert_chain(chain, key, password="")
         except (ssl.SSLError, ValueError):
             raise Invalid(
@@ -44,7 +45,10 @@ def _load(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
 
 @contextmanager
 def _file(text: str) -> Generator[str]:
-    """OpenSSL's Python face loads certificates from files only: a private one for a moment, in memory where the system can."""
+    """Writes a PEM text to a private temporary file, because `ssl` loads certificates from files only.
+
+    The file is in memory where the system supports it.
+    """
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("pem"), "w", encoding="utf-8") as file:
             file.write(text)

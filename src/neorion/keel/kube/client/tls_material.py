@@ -1,4 +1,4 @@
-"""What TLS towards the server is made of: authorities, a certificate and its key, the newest that their files hold."""
+"""TLS contexts from the newest authorities, certificate and key in their files."""
 
 import ssl
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ from neorion.keel.clock import Clock
 from neorion.keel.kube.client.cluster_config import CaBundle, ClientCertificate, ClusterConfig
 from neorion.keel.kube.client.tls import tls_context
 
-# Whoever renews a token or a certificate does it long before the old one ends; a file is read again after this long, or
-# when the server refuses.
+# Tokens and certificates are renewed long before they expire. A file is read again after this time, or when the server
+# rejects its content.
 FILE_FRESH_S = 60.0
 
 
 class TlsMaterial:
-    """A TLS for as long as nothing of it changes. Connections that stand on an older one are not used again."""
+    """Keeps one TLS context while its parts are unchanged. Connections with an older context are not reused."""
 
     def __init__(self, cluster: ClusterConfig, clock: Clock) -> None:
         self._trust = cluster.trust
@@ -27,7 +27,7 @@ class TlsMaterial:
         certificate = cluster.certificate
         files = (cluster.trust.file, *(certificate.files or () if certificate is not None else ()))
         self._files = [file for file in files if file is not None]
-        # Who found the cluster read its files just now.
+        # The files were read when the configuration was loaded.
         self._fresh_until = clock.monotonic() + FILE_FRESH_S
 
     @property
@@ -35,12 +35,15 @@ class TlsMaterial:
         return not self._files or self._clock.monotonic() < self._fresh_until
 
     def invalidate(self) -> None:
-        """The server did not accept them: they are read again before they are used again."""
+        """Marks the files for reading before the next use, because the server rejected their content."""
         self._fresh_until = self._clock.monotonic()
 
     async def renew(self) -> None:
-        """Reads the files again. What is half written, or does not fit together yet, is passed over until the next time."""
-        import anyio.to_thread  # noqa: PLC0415 -- most commands are done before
+        """Reads the files again.
+
+        A half-written file, or a pair that does not match yet, is ignored until the next time.
+        """
+        import anyio.to_thread  # noqa: PLC0415 -- most commands end before the first renewal
 
         self._fresh_until = self._clock.monotonic() + FILE_FRESH_S
         try:
@@ -48,7 +51,7 @@ class TlsMaterial:
         except (OSError, UnicodeDecodeError):
             return
         if not all(texts.values()):
-            # No authorities at all would mean those of the system.
+            # Without authorities the system's would be trusted.
             return
         trust, certificate = self._trust, self._certificate
         if trust.file is not None:
@@ -65,7 +68,7 @@ class TlsMaterial:
         self._trust, self._certificate = trust, certificate
 
     def tls(self, given: ClientCertificate | None = None) -> ssl.SSLContext:
-        """With the certificate that a plugin gave, or with the cluster's own."""
+        """The context with the certificate of a plugin, or with the cluster's own."""
         certificate = given or self._certificate
         if self._made is None or self._made[:2] != (self._trust, certificate):
             self._made = (self._trust, certificate, tls_context(self._trust, certificate))

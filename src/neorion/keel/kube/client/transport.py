@@ -1,4 +1,4 @@
-"""Requests on their way: connections, credentials and retries."""
+"""Sends requests to the API server: connections, credentials and retries."""
 
 import asyncio
 import ssl
@@ -23,16 +23,19 @@ from neorion.keel.run import Backoff, retry
 if TYPE_CHECKING:
     from neorion.keel.kube.client.websocket import WebSocket
 
-# A short outage is ridden out here; a long one is the caller's to wait for.
+# A short outage is retried here; a long one is left to the caller.
 BACKOFF = Backoff(first=Duration.of(ms=100), most=Duration.of(seconds=5), attempts=6)
-# The server itself gives up after 60 s: a connection that takes longer is dead.
+# The server itself gives up after 60 s, so a connection that takes longer is dead.
 REQUEST_S_MAX = 65.0
 
 Params = Sequence[tuple[str, str]]
 
 
 class HttpRequest(Struct, frozen=True):
-    """One call. `repeatable`: doing it twice is as good as once, so a lost answer may be asked for again."""
+    """One request.
+
+    A `repeatable` one has the same effect when executed twice, so it is sent again if the response is lost.
+    """
 
     method: str
     path: str
@@ -43,7 +46,7 @@ class HttpRequest(Struct, frozen=True):
 
 
 class Transport:
-    """The way to one API server, as one user."""
+    """The connection to one API server, as one user."""
 
     def __init__(
         self, cluster: ClusterConfig, connections: ConnectionPool, clock: Clock, rng: Rng, agent: str
@@ -57,7 +60,7 @@ class Transport:
         self.rehearses = False
         self._headers = [
             ("User-Agent", agent),
-            # Objects as JSON; streams and logs have no such form.
+            # Objects as JSON; streams and logs have no JSON form.
             ("Accept", "application/json, */*"),
             # Inside a cluster the network is faster than gzip.
             ("Accept-Encoding", "identity"),
@@ -65,7 +68,7 @@ class Transport:
         ]
 
     def acting_as(self, whom: Impersonation) -> "Transport":
-        """The same connections and credentials, with another's rights."""
+        """The same connections and credentials, with the rights of another user."""
         cluster = replace(self.cluster, acting_as=whom)
         other = Transport(cluster, self._connections, self.clock, self.rng, self._agent)
         other._credentials = self._credentials
@@ -73,14 +76,17 @@ class Transport:
         return other
 
     def rehearsing(self) -> "Transport":
-        """The same connections and credentials; the server checks every write, answers as if, and keeps none."""
+        """The same connections and credentials with dry-run writes: the server checks them and stores nothing."""
         other = Transport(self.cluster, self._connections, self.clock, self.rng, self._agent)
         other._credentials = self._credentials
         other.rehearses = True
         return other
 
     async def call(self, request: HttpRequest) -> bytes:
-        """The body of the answer. Waits out what is known to pass; the server's Retry-After is the least wait."""
+        """Returns the body of the response.
+
+        Retries temporary failures; a wait is never shorter than the server's Retry-After.
+        """
 
         async def attempt() -> bytes | Error:
             try:
@@ -96,7 +102,7 @@ class Transport:
         return answer
 
     async def once(self, request: HttpRequest) -> bytes:
-        """The same for those who wait in their own way: one try, and one more with fresh credentials."""
+        """Sends a request once, and once more with fresh credentials. For callers with their own retries."""
         access = await self._credentials.access()
         head, body = await self._whole(request, access)
         if head.status == 401 and self._credentials.refused(access):
@@ -113,30 +119,30 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """The body of an answer as it comes, in pieces. Nothing is retried but stale credentials."""
+        """Yields the body of a response in chunks. Retries only expired credentials."""
         async with self._opened(request) as answer:
-            yield self._pieces(answer)
+            yield self._chunks(answer)
 
-    async def _pieces(self, answer: PooledResponse) -> AsyncIterator[bytes]:
+    async def _chunks(self, answer: PooledResponse) -> AsyncIterator[bytes]:
         while True:
             with translated(self.cluster.server):
-                piece = await answer.piece()
-            if not piece:
+                chunk = await answer.next_part()
+            if not chunk:
                 return
-            yield piece
+            yield chunk
 
     @asynccontextmanager
     async def websocket(self, path: str, params: Params, protocol: str) -> AsyncGenerator["WebSocket"]:
-        """A WebSocket that speaks `protocol`."""
-        from neorion.keel.kube.client import websocket  # noqa: PLC0415 -- most commands open none, and it takes its time to load
+        """Opens a WebSocket with the subprotocol `protocol`."""
+        from neorion.keel.kube.client import websocket  # noqa: PLC0415 -- most commands open none, and the import is slow
 
         key = b64encode(self.rng.randrange(0, 2**128).to_bytes(16)).decode()
-        greeting = websocket.greeting(key, protocol)
-        async with self._opened(HttpRequest("GET", path, params), greeting, REQUEST_S_MAX) as answer:
+        headers = websocket.upgrade_headers(key, protocol)
+        async with self._opened(HttpRequest("GET", path, params), headers, REQUEST_S_MAX) as answer:
             if not websocket.accepted(answer.head, key, protocol):
                 raise Terminal(
                     "kube.protocol",
-                    f"The API server does not speak {protocol}.",
+                    f"The API server does not support {protocol}.",
                     hint="Use Kubernetes 1.33 or newer, and proxies that pass WebSockets.",
                 )
             socket = websocket.WebSocket(answer.connection.link, answer.connection.reading.behind)
@@ -149,9 +155,10 @@ class Transport:
     async def _opened(
         self, request: HttpRequest, more: Headers = (), within_s: float | None = None
     ) -> AsyncGenerator[PooledResponse]:
-        """An answer whose body has yet to come; a refusal is read to its end and raised.
+        """Opens a response whose body has not been read; an error response is read and raised.
 
-        The log of a container that says nothing begins with its first word: without `within_s` there is no limit.
+        Without `within_s` there is no time limit, because the log of a silent container has no head before its first
+        line.
         """
         access = await self._credentials.access()
         answer = await self._begun(request, access, more, within_s)
@@ -179,7 +186,7 @@ class Transport:
             headers.append(("Content-Type", request.content_type))
         rehearsed = self.rehearses and request.method != "GET"
         params = [*request.params, ("dryRun", "All")] if rehearsed else request.params
-        # Paths come quoted: a slash within a name must stay encoded.
+        # Paths arrive quoted: a slash within a name must stay encoded.
         path = f"{request.path}?{urlencode(params, quote_via=quote)}" if params else request.path
         written = self._connections.written(request.method, path, headers, request.body or b"")
         repeatable = request.repeatable or request.method == "GET"
@@ -206,7 +213,7 @@ def _impersonating(whom: Impersonation | None) -> list[tuple[str, str]]:
     if not whom.user or not all(value.isprintable() for _, value in headers):
         raise Invalid(
             "kube.impersonation",
-            "Nobody can be impersonated by an empty name, or by one with control characters.",
+            "The name of a user to impersonate is empty or has control characters.",
             hint="Check where the user's name comes from.",
         )
     return headers

@@ -1,4 +1,4 @@
-"""The client's half of WebSockets, on a link that a server has agreed to change over."""
+"""The client side of WebSockets, on a connection that the server has upgraded."""
 
 from collections import deque
 
@@ -9,11 +9,11 @@ from websockets.utils import accept_key
 from neorion.keel.http.bounded_stream import BoundedStream
 from neorion.keel.http.message import Headers, ResponseHead
 
-# The kubelet's pieces have 32 KiB; nothing on its streams comes near this.
+# The kubelet sends messages of 32 KiB; nothing on its streams is nearly as large as this.
 MESSAGE_MAX = 4 * 2**20
 
 
-def greeting(key: str, protocol: str) -> Headers:
+def upgrade_headers(key: str, protocol: str) -> Headers:
     return [
         ("Connection", "Upgrade"),
         ("Upgrade", "websocket"),
@@ -24,25 +24,25 @@ def greeting(key: str, protocol: str) -> Headers:
 
 
 def accepted(head: ResponseHead, key: str, protocol: str) -> bool:
-    """Whether the server has read the greeting and speaks the protocol."""
-    told = head.headers.get
+    """True if the server has accepted the upgrade and the subprotocol."""
+    header = head.headers.get
     return (
         head.status == 101
-        and told("sec-websocket-accept") == accept_key(key)
-        and told("sec-websocket-protocol") == protocol
+        and header("sec-websocket-accept") == accept_key(key)
+        and header("sec-websocket-protocol") == protocol
     )
 
 
 class WebSocket:
-    """Messages of bytes, both ways. One task receives; any may send."""
+    """Binary messages in both directions. One task receives; any task may send."""
 
     def __init__(self, link: BoundedStream, behind: bytes) -> None:
         self._link = link
         self._protocol = Protocol(Side.CLIENT, state=State.OPEN, max_size=MESSAGE_MAX)
         self._frames: deque[Frame] = deque()
-        # Of a message that comes in several frames.
+        # The parts of a message that arrives in several frames.
         self._begun: list[bytes] = []
-        # Read when somebody receives: who still speaks is not held up by a goodbye that came with the greeting.
+        # Parsed at the first receive, so that a close frame that came with the upgrade does not prevent sending.
         self._behind = behind
 
     async def send(self, message: bytes) -> None:
@@ -53,12 +53,12 @@ class WebSocket:
         await self._link.drain()
 
     async def receive(self) -> bytes | None:
-        """The next message, or nothing when the peer has closed, is gone, or speaks of something else."""
+        """Returns the next message; None when the peer has closed or sent a text message."""
         while True:
             while self._frames:
                 frame = self._frames.popleft()
                 if frame.opcode in {Opcode.BINARY, Opcode.CONT}:
-                    # Empty pieces count against no limit of the size, and could be sent without end.
+                    # Empty frames do not count towards the size limit, so a peer could send them without end.
                     if frame.data:
                         self._begun.append(bytes(frame.data))
                     if frame.fin:
@@ -76,7 +76,7 @@ class WebSocket:
             self._take(data)
 
     def close(self) -> None:
-        """Says goodbye to who is still there, after all that was sent."""
+        """Sends a close frame to an open peer, after everything that was sent before."""
         if not self._link.stands:
             return
         if self._protocol.state is State.OPEN:
@@ -86,7 +86,7 @@ class WebSocket:
 
     def _take(self, data: bytes) -> None:
         self._protocol.receive_data(data)
-        # Pings and goodbyes are answered by the protocol itself, if anybody is left to hear it.
+        # The protocol answers pings and close frames itself, if the connection is open.
         if self._link.stands:
             self._flush()
         self._frames.extend(event for event in self._protocol.events_received() if isinstance(event, Frame))

@@ -37,7 +37,7 @@ class _Size:
     """The number of values in a YAML text so far. An alias counts as all that it stands for."""
 
     values: int = 0
-    # Of each anchor whose value is complete.
+    # The sizes of anchors whose value is complete.
     _sizes: dict[str | None, int] = field(default_factory=dict[str | None, int])
     # Lists and mappings that are not complete: the anchor, and the number of values before it.
     opened: list[tuple[str | None, int]] = field(default_factory=list[tuple[str | None, int]])

@@ -1,4 +1,4 @@
-"""What operators are made of: mirrors of the cluster, a queue of keys, one hand that writes, a lease, and the wheel that turns them.
+"""Parts of an operator: informers, a work queue, an applier, leader election, and the control loop that connects them.
 
     async def reconcile(key: Key) -> Duration | None: ...
 
@@ -9,7 +9,7 @@
     controller.watch(pods, owner_key(DEV_SERVER))
     await Operator(informers, [controller], election, recorder).run(crew.stopping)
 
-What an operator decides must not be here, nor anything that knows a kind by name, Leases and Events apart. `metrics` is
+Decisions of an operator must not be here, nor any kind except Leases and Events. `metrics` is
 imported by processes that serve them.
 """
 

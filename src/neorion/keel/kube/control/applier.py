@@ -1,4 +1,4 @@
-"""The one hand that writes: only what differs, only while it may, and what it wrote is known at once."""
+"""The applier of writes: sends only differences, checks the fence first, and updates the informers at once."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from neorion.keel.kube.objects import KubeObject, KubeStruct, ObjectKey, ObjectM
 
 T = TypeVar("T", bound=KubeObject)
 
-# Objects of kinds without generations, for which an apply must be remembered: about 15 MB when full.
+# Objects of kinds without generations, whose last apply must be remembered: about 15 MB when full.
 REMEMBERED_MAX: Final = 50_000
 
 
@@ -36,10 +36,10 @@ R = TypeVar("R", bound=HasStatus)
 
 
 class Applier:
-    """Brings objects to what is wanted of them. Each method takes the object as the decision saw it, and does nothing if it is so already.
+    """Writes objects to the API server. Each method takes the observed object, and does nothing if nothing differs.
 
-    Every write asks the fence first, and the server refuses it as a Conflict if the object has changed since: a write
-    that is late, or that of a holder deposed, does no harm. Answers go straight into the mirrors.
+    Every write checks the fence first. The server rejects it as a Conflict if the object has changed since it was
+    observed, so a late write, or one of a former leader, does no harm. Responses update the informers at once.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Applier:
         self._remembered: dict[tuple[str, ObjectKey], int] = {}
 
     async def apply(self, kind: Kind[T], manifest: Manifest | T, observed: T | None) -> T:
-        """Server-side apply, if this was not the last thing applied or if somebody has changed the object since."""
+        """Server-side apply, unless this manifest was applied last and the object is unchanged since."""
         wanted = DesiredManifest.of(kind.manifest(manifest))
         if observed is not None and self._stands(kind, wanted, observed):
             return observed
@@ -71,8 +71,8 @@ class Applier:
         return self._observed(kind, written)
 
     async def write_status(self, kind: Kind[R], observed: R, status: KubeStruct) -> R:
-        """Changes the fields in which the status differs; those it no longer has are taken away."""
-        # Mostly nothing differs, and to see that is much cheaper than to say what does.
+        """Patches the fields of the status that differ; fields that are absent in `status` are removed."""
+        # Mostly nothing differs, and a comparison is much cheaper than a difference.
         if observed.status == status or not (change := difference(_plain(observed.status), _plain(status))):
             return observed
         self._begin("status", kind)
@@ -82,7 +82,7 @@ class Applier:
         return cast("R", self._observed(cast("Kind[Any]", kind), cast("Any", written)))
 
     async def set_finalizer(self, kind: Kind[T], observed: T, name: str, *, wanted: bool) -> T:
-        """Puts the finalizer on, or takes it off, which may be the end of the object."""
+        """Adds or removes a finalizer. Removing the last one may delete the object."""
         meta = observed.meta
         if (name in meta.finalizers) is wanted:
             return observed
@@ -91,11 +91,11 @@ class Applier:
         self._begin("finalizer", kind)
         patch = MergePatch({"metadata": {"resourceVersion": meta.resource_version, "finalizers": finalizers}})
         written = await self._api.patch(kind, meta.name, patch, meta.namespace)
-        # A server answers with the object that it has just removed: mirrors wait for the watch to say so.
+        # The server may return the object that it has just removed. Informers wait for the watch event.
         return written if meta.deleted else self._observed(kind, written)
 
     async def delete(self, kind: Kind[T], observed: T | None) -> None:
-        """Asks for the end of the object as it was seen; one that is gone or going is left alone."""
+        """Deletes the object in the observed version; ignores one that is gone or being deleted."""
         if observed is None or observed.meta.deleted:
             return
         self._begin("delete", kind)
@@ -119,7 +119,7 @@ class Applier:
         return seen
 
     def _remember(self, kind: Kind[T], wanted: DesiredManifest, written: ObjectMeta) -> None:
-        # Taken out first, so that what was remembered longest ago stands first.
+        # Removed first, so that the oldest entry comes first.
         self._remembered.pop((kind.resource, written.key), None)
         self._remembered[kind.resource, written.key] = _print(wanted, written)
         if len(self._remembered) > REMEMBERED_MAX:
@@ -136,19 +136,19 @@ class Applier:
 
 @contextmanager
 def _replaced_is_conflict() -> Generator[None]:
-    """To a server, another uid in an apply is a mistake in the object; to us the world has moved on."""
+    """Turns a changed uid, which the server reports as an invalid object, into a Conflict."""
     try:
         yield
     except InvalidObject as error:
         if any(cause.field == "metadata.uid" for cause in error.causes):
             raise Conflict(
-                "kube.replaced", error.sentence, hint="Read the object again and decide anew."
+                "kube.replaced", error.sentence, hint="Read the object again and decide again."
             ) from error
         raise
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The merge patch that leads from one to the other; empty where they are equal."""
+    """The merge patch from one to the other; empty if they are equal."""
     change: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name)
@@ -165,5 +165,5 @@ def _plain(part: KubeStruct) -> dict[str, Any]:
 
 
 def _print(wanted: DesiredManifest, meta: ObjectMeta) -> int:
-    """Sixty-four bits of what was wanted and of what it led to: many are kept, and only ever compared."""
+    """A 64-bit hash of a manifest and of the version that it led to. Many are kept, and only compared."""
     return hash((wanted.hashes, meta.uid, meta.generation or meta.resource_version))

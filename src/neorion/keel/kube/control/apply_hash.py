@@ -1,4 +1,4 @@
-"""A mark on applied objects, by which an operator that starts anew sees that nothing has to be applied."""
+"""An annotation on applied objects. A restarted operator sees by it that nothing has to be applied."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ import msgspec
 
 from neorion.keel.kube.objects import KubeObject, ObjectMeta
 
-# `<hash of the spec>.<hash of the metadata>/<generation that the apply led to>`.
+# `<hash of the spec>.<hash of the metadata>/<generation after the apply>`.
 APPLIED: Final = "neorion.dev/applied"
-# Of the metadata, `has_metadata` knows more; the others are the same for all objects of a kind.
+# Fields that the spec comparison skips: `has_metadata` compares the metadata, the others are constant for a kind.
 _NAMES: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredManifest:
-    """A manifest somebody wants applied, and the hashes by which it is known again."""
+    """A manifest to apply, and the hashes that identify it."""
 
     body: dict[str, Any]
     metadata: dict[str, Any]
@@ -31,7 +31,7 @@ class DesiredManifest:
         return cls(body, metadata, spec_hash, f"{spec_hash}.{_hash(metadata)}")
 
     def with_annotation(self, observed: ObjectMeta | None) -> dict[str, Any]:
-        """The manifest with its mark, and bound to the object it was decided for, as it was then."""
+        """The manifest with its annotation, bound to the uid and version of the object that was observed."""
         mark = f"{self.hashes}/{self._generation(observed)}"
         annotations: dict[str, str] = self.metadata.get("annotations", {})
         metadata = {**self.metadata, "annotations": {**annotations, APPLIED: mark}}
@@ -40,16 +40,16 @@ class DesiredManifest:
         return {**self.body, "metadata": metadata}
 
     def is_last_applied(self, observed: ObjectMeta) -> bool:
-        """Whether the object says that this was applied and that its spec has not been touched since."""
+        """True if the annotation states that this manifest was applied last and the spec is unchanged since."""
         return (
             observed.generation > 0
             and observed.annotations.get(APPLIED) == f"{self.hashes}/{observed.generation}"
         )
 
     def matches_observed(self, observed: KubeObject) -> bool:
-        """For kinds without generations, which cannot say: whether this was applied, and all of it can still be read.
+        """True if this manifest was applied last and the object still contains all of it, for kinds without generations.
 
-        What a kind's type leaves out cannot be read: such an object is applied once after every start.
+        Fields that the kind's type omits cannot be compared: such an object is applied once after every start.
         """
         mark = observed.meta.annotations.get(APPLIED, "")
         if observed.meta.generation > 0 or mark.partition("/")[0] != self.hashes:
@@ -58,7 +58,10 @@ class DesiredManifest:
         return _holds(msgspec.to_builtins(observed), wanted)
 
     def has_metadata(self, observed: ObjectMeta) -> bool:
-        """Whether what is wanted of the metadata is there: changes to it do not count as a generation."""
+        """True if the observed metadata contains the desired metadata.
+
+        Changes to metadata do not increase the generation.
+        """
         owners = {owner.uid for owner in observed.owners}
         return (
             self.metadata.get("labels", {}).items() <= observed.labels.items()
@@ -68,7 +71,7 @@ class DesiredManifest:
         )
 
     def _generation(self, observed: ObjectMeta | None) -> int:
-        """The generation that applying this will lead to. A wrong guess costs one apply after the next start."""
+        """The expected generation after this apply. A wrong guess costs one apply after the next start."""
         if observed is None:
             return 1
         before, _, generation = observed.annotations.get(APPLIED, "").partition("/")
@@ -77,12 +80,12 @@ class DesiredManifest:
 
 
 def _holds(whole: object, wanted: object) -> bool:
-    """Whether everything wanted is there; what others have added beside it does not matter."""
+    """True if `whole` contains everything in `wanted`; additional fields are ignored."""
     if whole == wanted:
         return True
     if isinstance(wanted, dict) and isinstance(whole, dict):
-        found, asked = cast("dict[str, object]", whole), cast("dict[str, object]", wanted)
-        return all(name in found and _holds(found[name], part) for name, part in asked.items())
+        found, required = cast("dict[str, object]", whole), cast("dict[str, object]", wanted)
+        return all(name in found and _holds(found[name], part) for name, part in required.items())
     if isinstance(wanted, list | tuple) and isinstance(whole, list | tuple):
         pairs = (cast("Sequence[object]", whole), cast("Sequence[object]", wanted))
         return len(pairs[0]) == len(pairs[1]) and all(map(_holds, *pairs))

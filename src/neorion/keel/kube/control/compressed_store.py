@@ -1,4 +1,4 @@
-"""Where a mirror of very many objects keeps them: packed, until somebody asks for one."""
+"""A compressed store for the objects of a large informer; an object is decompressed when it is read."""
 
 import sys
 import zlib
@@ -11,11 +11,12 @@ from neorion.keel.kube.objects import KubeObject, ObjectKey
 
 T = TypeVar("T", bound=KubeObject)
 
-# What was touched last is asked for again at once, and by several: a change wakes a controller, which looks at the object.
-AT_HAND_MAX: Final = 64
-# So many objects show what those of a kind have in common; more would not fit into the window below.
+# Recently used objects stay decompressed, because a change wakes a controller that reads the object several times.
+RECENT_MAX: Final = 64
+# A sample of this many objects shows what those of a kind have in common; more would exceed the window below.
 SAMPLED: Final = 8
-# 8 KiB of sample, and a small state, which is copied for each object. Quick beats small: what is alike is found either way.
+# An 8 KiB sample and a small state, which is copied for each object. Fast settings, because better ones save little
+# more.
 _WINDOW_BITS: Final = 13
 _STATE: Final = 6
 _QUICK: Final = 1
@@ -24,7 +25,7 @@ _pack = msgspec.msgpack.Encoder().encode
 
 
 class DictionaryCompressor:
-    """Makes bytes that are much like its sample very short: mostly it says where in the sample they stand."""
+    """Compresses bytes by their similarity to a sample: mostly as references into it."""
 
     def __init__(self, sample: bytes = b"") -> None:
         self._sample = sample[-(1 << _WINDOW_BITS) :]
@@ -41,16 +42,16 @@ class DictionaryCompressor:
 
 
 class CompressedStore(MutableMapping[ObjectKey, T]):
-    """Objects as bytes, each unpacked when it is asked for: a seventh of the memory, for some ten microseconds.
+    """A mapping of objects that are stored compressed: a seventh of the memory, for some ten microseconds per read.
 
-    Thousands of objects of one kind are much alike. The first few are the sample, and of all others only that is kept in
-    which they differ from it.
+    Thousands of objects of one kind are similar. The first few become the sample, and all others are stored as their
+    difference from it.
     """
 
     def __init__(self, type_: type[T]) -> None:
         self._press = DictionaryCompressor()
         self._pressed: dict[ObjectKey, bytes] = {}
-        self._at_hand: dict[ObjectKey, T] = {}
+        self._recent: dict[ObjectKey, T] = {}
         self._unpack = msgspec.msgpack.Decoder(type_).decode
 
     def __len__(self) -> int:
@@ -63,10 +64,10 @@ class CompressedStore(MutableMapping[ObjectKey, T]):
         return key in self._pressed
 
     def __getitem__(self, key: ObjectKey) -> T:
-        thing = self._at_hand.get(key)
+        thing = self._recent.get(key)
         if thing is None:
             thing = self._unpack(self._press.release(self._pressed[key]))
-            self._keep_at_hand(key, thing)
+            self._keep_recent(key, thing)
         return thing
 
     def __setitem__(self, key: ObjectKey, thing: T) -> None:
@@ -74,15 +75,15 @@ class CompressedStore(MutableMapping[ObjectKey, T]):
         if key in self._pressed:
             self._pressed[key] = pressed
         else:
-            # Thousands of objects have one namespace, and a server's objects have its name: each is kept once.
+            # Namespaces and names repeat in thousands of keys, so each text is stored once.
             self._pressed[ObjectKey(sys.intern(key.namespace), sys.intern(key.name))] = pressed
             if len(self._pressed) == SAMPLED:
                 self._sample()
-        self._keep_at_hand(key, thing)
+        self._keep_recent(key, thing)
 
     def __delitem__(self, key: ObjectKey) -> None:
         del self._pressed[key]
-        self._at_hand.pop(key, None)
+        self._recent.pop(key, None)
 
     def _sample(self) -> None:
         packed = {key: self._press.release(pressed) for key, pressed in self._pressed.items()}
@@ -90,7 +91,7 @@ class CompressedStore(MutableMapping[ObjectKey, T]):
         for key, data in packed.items():
             self._pressed[key] = self._press.press(data)
 
-    def _keep_at_hand(self, key: ObjectKey, thing: T) -> None:
-        self._at_hand[key] = thing
-        if len(self._at_hand) > AT_HAND_MAX:
-            del self._at_hand[next(iter(self._at_hand))]
+    def _keep_recent(self, key: ObjectKey, thing: T) -> None:
+        self._recent[key] = thing
+        if len(self._recent) > RECENT_MAX:
+            del self._recent[next(iter(self._recent))]

@@ -1,4 +1,4 @@
-"""The wheel of an operator: changes become keys, keys wait their turn, and each turn looks at the whole truth of one key."""
+"""A controller: changes of objects enqueue keys, and workers reconcile one key at a time."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
@@ -21,22 +21,22 @@ T = TypeVar("T", bound=KubeObject)
 
 Reconcile = Callable[[K], Awaitable[Duration | None]]
 
-# Keys in hand at the same time: enough to keep one API server busy while each waits for its writes.
+# Keys reconciled at the same time: enough to keep one API server busy while each waits for its writes.
 WORKERS: Final = 32
-# A reconcile that takes longer hangs, and its key with it.
+# A reconcile that takes longer is stuck, and its key with it.
 RECONCILE_S_MAX: Final = 120.0
-# Objects looked at before others have their turn: to go through thousands in one go would keep the lease from its renewal.
+# Objects enqueued before the loop runs other tasks: thousands in a row would delay the renewal of the lease.
 KEYS_PER_YIELD: Final = 100
-# A conflict is over when the mirror has caught up, however often it happened: no reason to wait for minutes.
+# A conflict ends when the informer has caught up, so its backoff never needs minutes.
 CONFLICT_WAIT_MOST: Final = Duration.of(seconds=1)
 
 
 class Controller(Generic[K]):
-    """Calls `reconcile(key)` whenever something that matters to the key has changed, and again when it asked to be woken.
+    """Calls `reconcile(key)` after each relevant change for the key, and after the delay that it returned.
 
-    A reconcile reads the mirrors, decides, writes what differs, and says after which time it wants to be called again, if
-    at all. It is never called twice at once for one key. When it raises, it is called again, later and later; a
-    `Terminal` error waits for the next change instead.
+    A reconcile reads the informers, decides, writes differences, and may return the delay until its next call. It never
+    runs twice at once for one key. After an error it is called again with backoff. After a `Terminal` error it waits
+    for the next change.
     """
 
     def __init__(
@@ -66,27 +66,27 @@ class Controller(Generic[K]):
         *,
         begins: bool = True,
     ) -> None:
-        """Lets changes of these objects wake the keys that `keys` names: of the object as it was, and as it is now.
+        """Enqueues the keys that `keys` returns for a changed object, before and after the change.
 
-        `matters` may say of a change that it wakes nobody. A controller begins with the keys of all objects there are;
-        where `begins` is False, not with those of these, because there is nothing to do for a key that no other names.
+        `matters` filters changes. At the start, the keys of all existing objects are enqueued. Set `begins` to False
+        for objects whose keys other informers provide.
         """
 
-        def hear(before: T | None, after: T | None, lane: Priority) -> None:
-            # Whoever does not work keeps its mirrors warm and begins with everything.
+        def on_change(before: T | None, after: T | None, lane: Priority) -> None:
+            # A controller that is not running ignores changes, because it enqueues everything when it starts.
             if self._queue is None or (before and after and not matters(before, after)):
                 return
             for thing in (before, after):
                 for key in keys(thing) if thing else ():
                     self._queue.add(key, lane)
 
-        informer.listen(hear)
-        ways = self._watched.setdefault(informer, [])
+        informer.listen(on_change)
+        mappings = self._watched.setdefault(informer, [])
         if begins:
-            ways.append(keys)
+            mappings.append(keys)
 
     def wake(self, key: K) -> None:
-        """For what no mirror shows. Whoever does not work now begins with everything anyway."""
+        """Enqueues a key for a reason that no informer shows. Ignored while not running: a start enqueues everything."""
         if self._queue is not None:
             self._queue.add(key)
 
@@ -96,16 +96,16 @@ class Controller(Generic[K]):
 
     @property
     def idle(self) -> bool:
-        """Nothing is left to do until something changes or a wait is over."""
+        """True if nothing is left to do until an object changes or a delay ends."""
         return self._queue is not None and self._queue.idle
 
     @property
     def failing(self) -> int:
-        """How many keys failed when last worked on."""
+        """The number of keys whose last reconcile failed."""
         return self._queue.failing if self._queue is not None else 0
 
     async def run(self) -> None:
-        """Works until `stop`, beginning with every key there is. What is in hand then is finished first."""
+        """Runs until `stop`, beginning with every existing key. Reconciles under way are finished first."""
         for informer in self._watched:
             await informer.wait_synced()
         if self._stopping:
@@ -123,13 +123,13 @@ class Controller(Generic[K]):
             self._queue = None
 
     async def _add_everything(self, queue: WorkQueue[K]) -> None:
-        """What changes meanwhile is heard of: the queue is already there."""
-        for informer, ways in self._watched.items():
-            for number, name in enumerate(informer.keys() if ways else ()):
+        """Enqueues the keys of all existing objects. The queue exists already, so changes meanwhile are not lost."""
+        for informer, mappings in self._watched.items():
+            for number, name in enumerate(informer.keys() if mappings else ()):
                 if (number + 1) % KEYS_PER_YIELD == 0:
                     await anyio.lowlevel.checkpoint()
                 thing = informer.get(name)
-                for keys in ways if thing is not None else ():
+                for keys in mappings if thing is not None else ():
                     for key in keys(thing):
                         queue.add(key, Priority.PATIENT)
 
@@ -145,7 +145,7 @@ class Controller(Generic[K]):
             ended = self._clock.monotonic()
             self._measures.worked(self.name, ending, began - taken.since, ended - began)
             self._measures.queued(self.name, len(queue), queue.failing)
-            # A reconcile that finds nothing to do never waits: thousands in a row would keep the lease from its renewal.
+            # A reconcile without work never suspends: thousands in a row would delay the renewal of the lease.
             await anyio.lowlevel.checkpoint()
 
     async def _turn(self, queue: WorkQueue[K], taken: QueueItem[K]) -> ReconcileOutcome:
@@ -158,7 +158,7 @@ class Controller(Generic[K]):
             queue.finish(key)
             return ReconcileOutcome.REFUSED
         except Conflict as error:
-            # The world has moved on; the next look decides anew.
+            # The object has changed; the next reconcile reads it again.
             log.debug("reconcile met a conflict", controller=self.name, key=str(key), error=str(error))
             queue.fail(key, at_most=CONFLICT_WAIT_MOST)
             return ReconcileOutcome.CONFLICT
@@ -177,12 +177,12 @@ class Controller(Generic[K]):
 
 
 def self_key(thing: KubeObject) -> Iterable[ObjectKey]:
-    """An object wakes itself."""
+    """Maps an object to its own key."""
     return (thing.meta.key,)
 
 
 def owner_key(kind: Kind[Any]) -> Callable[[KubeObject], Iterable[ObjectKey]]:
-    """An object wakes its owners of this kind."""
+    """Maps an object to the keys of its owners of this kind."""
 
     def keys(thing: KubeObject) -> Iterable[ObjectKey]:
         return (
@@ -195,7 +195,7 @@ def owner_key(kind: Kind[Any]) -> Callable[[KubeObject], Iterable[ObjectKey]]:
 
 
 def generation_changed(before: KubeObject, after: KubeObject) -> bool:
-    """For kinds with generations: whether more than the status has changed, which the controller itself writes."""
+    """True if more than the status has changed, for kinds with generations. The controller itself writes the status."""
     old, new = before.meta, after.meta
     return (
         old.generation != new.generation

@@ -1,4 +1,4 @@
-"""One of several replicas works: who holds a Lease, how long it may believe so, and how it hands over."""
+"""Leader election with a Lease."""
 
 import math
 from collections.abc import Awaitable, Callable
@@ -18,20 +18,20 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# What the last act of a holder may take: longer, and it is quicker to let the lease run out.
+# The limit for releasing the lease; if it takes longer, waiting for its expiry is quicker.
 RELEASE_S_MAX: Final = 2.0
 BACKOFF: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5))
 _NEVER: Final = float("-inf")
 
 
 class Fence(Protocol):
-    """Asked before every write: raises when the right to write may be somebody else's by now."""
+    """The check before every write: raises when another process may hold the right to write."""
 
     def check(self) -> None: ...
 
 
 class Unfenced:
-    """For programs of which only one ever runs."""
+    """A fence that always passes, for programs that run only once."""
 
     def check(self) -> None:
         return
@@ -42,10 +42,10 @@ UNFENCED: Final = Unfenced()
 
 @dataclass(frozen=True, slots=True)
 class LeaderLeaseTiming:
-    """Others take over `lasts` after the last renewal that they saw; the holder stops `stop_after` its last renewal.
+    """The times of a lease: others take over `lasts` after the last renewal they saw; the holder stops earlier.
 
-    Each side measures by its own monotonic clock, so only the rates of clocks matter: the holder's may run slower than
-    another's by the ratio of the two spans before there could be two holders.
+    The holder stops `stop_after` its last renewal. Each side measures with its own monotonic clock, so only the rates
+    of clocks matter. The holder's clock may be slower by the ratio of the two spans before two holders overlap.
     """
 
     lasts: Duration
@@ -61,15 +61,15 @@ class LeaderLeaseTiming:
             )
 
 
-# A dead holder is replaced within ten seconds, and four renewals in a row may fail before a living one stops.
+# A dead leader is replaced within ten seconds, and four renewals in a row may fail before a running one stops.
 TENURE: Final = LeaderLeaseTiming(Duration.of(seconds=9), Duration.of(seconds=6), Duration.of(seconds=1.5))
 
 
 class Election:
     """Contends for one Lease and runs work while it is held. Its `check` is the fence for the writes of that work.
 
-    The work runs in a cancel scope whose deadline moves with each renewal, counted from before the renewal was sent: a
-    holder that cannot renew, for whatever reason, has stopped before anybody else may begin.
+    The work runs in a cancel scope whose deadline moves with each renewal, counted from the time before the renewal was
+    sent. A leader that cannot renew has therefore stopped before another may begin.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Election:
         rng: Rng,
         tenure: LeaderLeaseTiming = TENURE,
     ) -> None:
-        """The identity must be the process's own: a pod's name is not enough, because its container may be restarted."""
+        """The identity must be unique per process: a pod's name is not enough, because its container may be restarted."""
         self.identity = identity
         self.key = lease
         self._api = api
@@ -89,9 +89,9 @@ class Election:
         self._rng = rng
         self._tenure = tenure
         self._lease = Lease()
-        # By the monotonic clock; in the past while somebody else holds the lease.
+        # By the monotonic clock; in the past while another process holds the lease.
         self._until = _NEVER
-        # The newest version of somebody else's lease, and when we first saw it.
+        # The newest version of another holder's lease, and the time when it was first seen.
         self._seen = ("", 0.0)
 
     @property
@@ -103,21 +103,22 @@ class Election:
             raise Conflict(
                 "kube.not_leader",
                 f"{self.identity} does not hold the lease {self.key}.",
-                hint="The holder does it.",
+                hint="Leave the work to the holder.",
             )
 
     async def run(self, work: Callable[[], Awaitable[None]], stopping: anyio.Event | None = None) -> None:
-        """Until the work ends by itself: then the lease is given back at once. A lost lease is contended for again, unless `stopping`.
+        """Runs the work whenever the lease is held, and returns when it ends by itself or after `stopping`.
 
-        Work that is cancelled or fails leaves the lease to run out.
+        A normal end releases the lease at once, and a lost lease is contended for again. After a cancellation or an
+        error the lease expires.
         """
         while True:
             await self._win()
-            if await self._reign(work) or (stopping is not None and stopping.is_set()):
+            if await self._lead(work) or (stopping is not None and stopping.is_set()):
                 return
 
-    async def _reign(self, work: Callable[[], Awaitable[None]]) -> bool:
-        """Whether the work ended by itself, and not because the lease was lost."""
+    async def _lead(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Runs the work under the lease; true if the work ended by itself, false if the lease was lost."""
         log.info("lease won", lease=str(self.key), identity=self.identity)
         ended = False
         async with anyio.create_task_group() as group:
@@ -128,14 +129,14 @@ class Election:
                 await work()
                 ended = True
             except Conflict:
-                # Of one who slept, the fence may stop the work before the deadline does.
+                # After the process was suspended, the fence may stop the work before the deadline does.
                 if self.holds:
                     raise
             scope.cancel()
         if ended:
             await self._release()
         else:
-            # Not released: writes that were cut short may still be under way, and must arrive within this tenure.
+            # Not released: interrupted writes may still be in flight, and must arrive before the lease expires.
             self._until = _NEVER
             log.warning("lease lost", lease=str(self.key), identity=self.identity)
         return ended
@@ -156,7 +157,7 @@ class Election:
         try:
             await self._write(self._lease, holder=holder)
         except Conflict:
-            # Somebody wrote it: another holder, or a person, or we did and never heard the answer.
+            # Another holder or a person wrote it, or the response to our own write was lost.
             self._lease = await self._api.get(LEASE, self.key.name, self.key.namespace)
             if self._lease.spec.holder_identity == self.identity:
                 await self._write(self._lease, holder=holder)
@@ -167,13 +168,13 @@ class Election:
         scope.deadline = anyio.current_time() + self._until - self._clock.monotonic()
 
     async def _win(self) -> None:
-        """Waits until nobody holds the lease, and takes it."""
+        """Waits until the lease is free, and takes it."""
         failures = 0
         while True:
             try:
                 return await self._take(await self._free())
             except Conflict:
-                # Somebody was quicker, and holds it now.
+                # Another process was quicker and holds it now.
                 failures = 0
             except Error as error:
                 failures += 1
@@ -181,12 +182,15 @@ class Election:
             await self._clock.sleep(BACKOFF.wait(max(failures, 1), self._rng))
 
     async def _free(self) -> Lease | None:
-        """The lease once it may be taken; None where there is none yet. Whoever holds it is watched, not asked."""
+        """Waits until the lease may be taken and returns it; None if it does not exist.
+
+        Watches the lease instead of polling.
+        """
         select = Selector(fields=f"metadata.name={self.key.name}")
         lease: Lease | None = None
-        # Somebody removed it. Its holder has not heard of that, and works on until its tenure is over.
+        # The lease was deleted. Its holder has not noticed, and works until its own deadline.
         gone = False
-        # A watch that never says anything is begun anew.
+        # A watch without any event is opened again.
         first = anyio.current_time() + self._tenure.lasts.seconds
         with anyio.CancelScope(deadline=first) as patience:
             async with self._api.watch(LEASE, self.key.namespace, select) as events:
@@ -200,13 +204,13 @@ class Election:
                         return None if isinstance(event, Deleted) else lease
                     patience.deadline = anyio.current_time() + self._patience(lease)
                     gone = isinstance(event, Deleted)
-        # Of one who slept, the patience may have run out before it heard of the renewals meanwhile.
+        # After the process was suspended, the patience may have ended before the renewals meanwhile were read.
         if lease is None or self._patience(lease) > 0:
             raise Retry("kube.watch_ended", f"The watch of the lease {self.key} ended.", hint="Try again.")
         return None if gone else lease
 
     def _patience(self, lease: Lease) -> float:
-        """How long to wait for the next renewal, in seconds. A lease seen twice has not been renewed in between."""
+        """The seconds to wait for the next renewal. The same version seen twice means no renewal in between."""
         now = self._clock.monotonic()
         if self._seen[0] != lease.meta.resource_version:
             self._seen = (lease.meta.resource_version, now)
@@ -232,7 +236,7 @@ class Election:
                     log.warning("lease not released", lease=str(self.key), error=str(error))
 
     async def _write(self, lease: Lease, *, holder: str) -> None:
-        """Held from before the request was sent: an answer that comes late, or never, does not lengthen the tenure."""
+        """Writes the lease. Its time counts from before the request, so a late or lost response does not extend it."""
         sent = self._clock.monotonic()
         spec = replace(
             lease.spec,

@@ -1,4 +1,4 @@
-"""What people see in `kubectl describe`: Events, told without waiting, written seldom."""
+"""Events for `kubectl describe`: recorded without waiting, aggregated, and written at a limited rate."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# What a server takes, in UTF-8: longer notes are refused whole.
+# The server's limit in UTF-8; it rejects longer notes.
 NOTE_BYTES_MAX: Final = 1024
-# Things told apart and remembered; the oldest is forgotten, and would begin a new Event.
-TOLD_MAX: Final = 5_000
-# A repetition is counted at once and written when this long has passed since the last write about it.
+# Distinct events in memory. The oldest is dropped, and its repetition would begin a new Event.
+RECORDED_MAX: Final = 5_000
+# A repetition is counted at once, and written when this long has passed since the last write of its Event.
 REPEAT_AFTER: Final = Duration.of(seconds=60)
-# Between two writes: at most twenty a second, whatever goes wrong in the cluster.
+# The pause between two writes: at most twenty per second, whatever fails in the cluster.
 GAP: Final = Duration.of(ms=50)
 
 
 class _EventKey(NamedTuple):
-    """What makes two tellings the same."""
+    """The identity of an event; occurrences with the same key are counted as one."""
 
     uid: str
     type: str
@@ -39,7 +39,7 @@ class _EventKey(NamedTuple):
 
 @dataclass(slots=True)
 class _RecordedEvent:
-    """One matter: how often it was told, and how much of that the server knows."""
+    """One event: the number of occurrences, and how many of them are written."""
 
     regarding: ObjectReference
     note: str
@@ -51,14 +51,14 @@ class _RecordedEvent:
 
 
 class EventRecorder:
-    """The same thing told again is one Event with a count. Telling never waits and never fails; `run` must be running."""
+    """Aggregates repeated events into one Event with a count. Recording never waits and never fails; `run` writes."""
 
     def __init__(self, api: KubeApi, controller: str, instance: str, clock: Clock) -> None:
         self._api = api
         self._controller = controller
         self._instance = instance
         self._clock = clock
-        self._told: OrderedDict[_EventKey, _RecordedEvent] = OrderedDict()
+        self._recorded: OrderedDict[_EventKey, _RecordedEvent] = OrderedDict()
         self._news = anyio.Event()
 
     def tell(
@@ -71,92 +71,94 @@ class EventRecorder:
         action: str = "Reconcile",
         warning: bool = False,
     ) -> None:
-        """`reason` is one word for machines, `note` a sentence for people."""
-        matter = _EventKey(thing.meta.uid, "Warning" if warning else "Normal", reason, action)
+        """Records an event. `reason` is one CamelCase word for programs, `note` a sentence for people."""
+        event_key = _EventKey(thing.meta.uid, "Warning" if warning else "Normal", reason, action)
         now = self._clock.now()
         note = note.encode()[:NOTE_BYTES_MAX].decode(errors="ignore")
-        told = self._told.get(matter)
-        if told is None:
-            self._told[matter] = _RecordedEvent(_reference(kind, thing.meta), note, now, now)
-            if len(self._told) > TOLD_MAX:
-                self._told.popitem(last=False)
+        recorded = self._recorded.get(event_key)
+        if recorded is None:
+            self._recorded[event_key] = _RecordedEvent(_reference(kind, thing.meta), note, now, now)
+            if len(self._recorded) > RECORDED_MAX:
+                self._recorded.popitem(last=False)
         else:
-            told.note, told.last, told.count = note, now, told.count + 1
-            self._told.move_to_end(matter)
+            recorded.note, recorded.last, recorded.count = note, now, recorded.count + 1
+            self._recorded.move_to_end(event_key)
         self._news.set()
 
     async def run(self) -> None:
         while True:
             self._news = anyio.Event()
-            for matter, told in self._due():
-                await self._write(matter, told)
+            for event_key, recorded in self._due():
+                await self._write(event_key, recorded)
                 await self._clock.sleep(GAP)
-            # Repetitions that are not due yet are looked at again when they may be.
+            # Repetitions that are not due yet are checked again later.
             with anyio.move_on_after(REPEAT_AFTER.seconds if self._behind() else None):
                 await self._news.wait()
 
     def _due(self) -> list[tuple[_EventKey, _RecordedEvent]]:
         before = self._clock.monotonic() - REPEAT_AFTER.seconds
         return [
-            (matter, told)
-            for matter, told in self._told.items()
-            if told.written < told.count and told.written_at <= before
+            (event_key, recorded)
+            for event_key, recorded in self._recorded.items()
+            if recorded.written < recorded.count and recorded.written_at <= before
         ]
 
     def _behind(self) -> bool:
-        return any(told.written < told.count for told in self._told.values())
+        return any(recorded.written < recorded.count for recorded in self._recorded.values())
 
-    async def _write(self, matter: _EventKey, told: _RecordedEvent) -> None:
-        count = told.count
-        told.written_at = self._clock.monotonic()
+    async def _write(self, event_key: _EventKey, recorded: _RecordedEvent) -> None:
+        count = recorded.count
+        recorded.written_at = self._clock.monotonic()
         try:
-            if told.written == 0 or not await self._count(matter, told):
-                await self._api.create(EVENT, self._event(matter, told))
-            told.written = count
+            if recorded.written == 0 or not await self._count(event_key, recorded):
+                await self._api.create(EVENT, self._event(event_key, recorded))
+            recorded.written = count
         except AlreadyExists:
-            # The answer to the first write was lost. What was told since is counted on it.
-            told.written = 1
+            # The response to the first write was lost. Later occurrences are counted on it.
+            recorded.written = 1
         except Retry as error:
-            # Events are a courtesy: the work goes on without them.
-            log.warning("event not written yet", reason=matter.reason, error=str(error))
+            # Events are optional, so the work goes on without them.
+            log.warning("event not written yet", reason=event_key.reason, error=str(error))
         except Error as error:
-            # Whoever refuses it now refuses it in a minute too, as a namespace that is going or gone.
-            told.written = count
-            log.warning("event not written", reason=matter.reason, error=str(error))
+            # A rejected event would be rejected again, as in a namespace that is being deleted.
+            recorded.written = count
+            log.warning("event not written", reason=event_key.reason, error=str(error))
 
-    async def _count(self, matter: _EventKey, told: _RecordedEvent) -> bool:
-        """Whether the Event was still there to be counted on: servers drop Events after an hour."""
-        series = {"count": told.count, "lastObservedTime": micro_time_text(told.last)}
-        meta = _meta(matter, told)
+    async def _count(self, event_key: _EventKey, recorded: _RecordedEvent) -> bool:
+        """Updates the count of an Event; false if it no longer exists. Servers delete Events after an hour."""
+        series = {"count": recorded.count, "lastObservedTime": micro_time_text(recorded.last)}
+        meta = _meta(event_key, recorded)
         try:
             await self._api.patch(
-                EVENT, meta.name, MergePatch({"series": series, "note": told.note}), meta.namespace
+                EVENT, meta.name, MergePatch({"series": series, "note": recorded.note}), meta.namespace
             )
         except NotFound:
-            told.first = told.last
+            recorded.first = recorded.last
             return False
         return True
 
-    def _event(self, matter: _EventKey, told: _RecordedEvent) -> Event:
+    def _event(self, event_key: _EventKey, recorded: _RecordedEvent) -> Event:
         return Event(
-            meta=_meta(matter, told),
-            event_time=micro_time_text(told.first),
-            regarding=told.regarding,
-            type=matter.type,
-            reason=matter.reason,
-            action=matter.action,
-            note=told.note,
+            meta=_meta(event_key, recorded),
+            event_time=micro_time_text(recorded.first),
+            regarding=recorded.regarding,
+            type=event_key.type,
+            reason=event_key.reason,
+            action=event_key.action,
+            note=recorded.note,
             reporting_controller=self._controller,
             reporting_instance=self._instance,
-            series=EventSeries(told.count, micro_time_text(told.last)) if told.count > 1 else None,
+            series=EventSeries(recorded.count, micro_time_text(recorded.last))
+            if recorded.count > 1
+            else None,
         )
 
 
-def _meta(matter: _EventKey, told: _RecordedEvent) -> ObjectMeta:
-    unique = blake2b(f"{matter}{told.first.ns}".encode(), digest_size=8).hexdigest()
-    # Events about cluster-wide objects live in "default".
+def _meta(event_key: _EventKey, recorded: _RecordedEvent) -> ObjectMeta:
+    unique = blake2b(f"{event_key}{recorded.first.ns}".encode(), digest_size=8).hexdigest()
+    # Events about cluster-wide objects belong to the namespace "default".
     return ObjectMeta(
-        name=f"{told.regarding.name[:200]}.{unique}", namespace=told.regarding.namespace or "default"
+        name=f"{recorded.regarding.name[:200]}.{unique}", namespace=recorded.regarding.namespace or "default"
     )
 
 

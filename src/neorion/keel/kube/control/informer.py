@@ -1,4 +1,4 @@
-"""A mirror of what the API server holds of one kind: read at once, asked by index, and heard of at every change."""
+"""An informer: an in-memory copy of all objects of one kind, with indexes and change handlers."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -21,18 +21,18 @@ _ALL_READABLE: Final[Mapping[ObjectKey, UndecodableObject]] = {}
 
 
 class EventHandler(Protocol[T_contra]):
-    """Is told of every change: the object before and after it, None where there is none, and how urgent it is."""
+    """Handles a change: the object before and after it, None where it does not exist, and the priority."""
 
     def __call__(self, before: T_contra | None, after: T_contra | None, lane: Priority, /) -> None: ...
 
 
 class Index(Generic[T, V]):
-    """Objects by what a function says of them: their owners, a label, the node they run on."""
+    """Objects by values that a function derives from them: their owners, a label, their node."""
 
     def __init__(self, informer: "Informer[T]", values: Callable[[T], Iterable[V]]) -> None:
         self._informer = informer
         self._values = values
-        # Keys in the order of their coming: whoever walks them walks the same way in every run.
+        # Keys in the order of insertion, so that every run iterates in the same order.
         self._keys: dict[V, dict[ObjectKey, None]] = {}
         for thing in informer:
             self.replace(thing.meta.key, None, thing)
@@ -42,12 +42,12 @@ class Index(Generic[T, V]):
         return [thing for thing in found if thing is not None]
 
     def keys(self, value: V) -> list[ObjectKey]:
-        """Where only the names are asked for: a packed mirror has nothing to unpack for them."""
+        """The keys only, without decompressing the objects of a packed informer."""
         return list(self._keys.get(value, _NOWHERE))
 
     def replace(self, key: ObjectKey, before: T | None, after: T | None) -> None:
         for value in () if before is None else self._values(before):
-            # A function may say a thing twice, as of an object that names one owner twice.
+            # A function may return a value twice, as for an object that lists one owner twice.
             keys = self._keys.get(value, {})
             keys.pop(key, None)
             if not keys:
@@ -57,12 +57,12 @@ class Index(Generic[T, V]):
 
 
 class Informer(Generic[T]):
-    """Objects are frozen and shared by everybody who asks; nobody copies, nobody changes them.
+    """The objects of one kind in memory. They are immutable and shared by all readers.
 
-    Two ways lead in: what a `Feed` hears from the server, and `observe` for what this process has just written. Versions
-    decide between the two: nothing ever replaces what is newer than itself. A `packed` mirror trades time for memory: it
-    is for thousands of objects that are each asked for when they change, and seldom all together. One with `gaps` is
-    complete although objects are `unreadable` that it never knew: for those who do not take them for gone.
+    Updates come from the watch of a `Reflector`, and from `observe` for writes of this process. The higher version
+    wins, so an older state never replaces a newer one. A `packed` informer trades time for memory: for thousands of
+    objects that are read one by one after a change. One with `gaps` counts as complete although objects are
+    `unreadable` that it never had: for readers that do not take those for deleted.
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class Informer(Generic[T]):
         self._selected = matcher(select.labels)
         self._packed = packed
         self.gaps = gaps
-        self._objects = self.shelf()
+        self._objects = self.new_store()
         self._indexes: list[Index[T, Any]] = []
         self._listeners: list[EventHandler[T]] = []
         self._synced = anyio.Event()
-        # Why some objects cannot be read: of these the mirror shows what it last knew of them, if it ever knew them.
+        # Why some objects cannot be decoded. The informer keeps the last state that it could decode, if any.
         self.unreadable: dict[ObjectKey, str] = {}
-        # Of everything up to this version the server has told us.
-        self._heard = 0
+        # The version up to which the watch has delivered everything.
+        self._version = 0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -99,64 +99,64 @@ class Informer(Generic[T]):
         return self._objects.get(key)
 
     def keys(self) -> list[ObjectKey]:
-        """Of all that is there now. Whoever goes through them slowly may find one gone."""
+        """The keys of all present objects. A caller that iterates slowly may find an object gone."""
         return list(self._objects)
 
-    def shelf(self) -> MutableMapping[ObjectKey, T]:
-        """An empty one, such as this mirror keeps its objects on."""
+    def new_store(self) -> MutableMapping[ObjectKey, T]:
+        """Creates an empty store of the kind that this informer uses."""
         return CompressedStore(self.kind.type) if self._packed else {}
 
     def index(self, values: Callable[[T], Iterable[V]]) -> Index[T, V]:
-        """Kept up to date from now on; `index(by_owner).get(uid)` costs as much as there are answers."""
+        """Adds an index that is kept up to date. `index(by_owner).get(uid)` costs as much as it returns."""
         index = Index(self, values)
         self._indexes.append(index)
         return index
 
     def listen(self, listener: EventHandler[T]) -> None:
-        """Calls it at every change from now on, in the order of changes. It must not wait and not fail."""
+        """Calls `listener` at every later change, in the order of changes. It must not wait and not fail."""
         self._listeners.append(listener)
 
     @property
     def synced(self) -> bool:
-        """Whether everything that was there at the beginning has been heard of."""
+        """True if all objects that existed at the beginning have been received."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
 
     def observe(self, written: T) -> None:
-        """Takes in what the server answered to a write of ours: who writes reads it at once, not after the watch has caught up.
+        """Takes the server's response to a write of this process, so that a read sees it before the watch delivers it.
 
         Ignored if the watch is already past it: the object may have been changed or deleted since.
         """
         if self.select.fields or (self.namespace and written.meta.namespace != self.namespace):
             return
         before = self._objects.get(written.meta.key)
-        known = max(self._heard, version_of(before) if before is not None else 0)
+        known = max(self._version, version_of(before) if before is not None else 0)
         if version_of(written) > known and self._selected(written.meta.labels):
             self._change(written.meta.key, before, written, Priority.URGENT)
 
     def hear(self, thing: T) -> None:
-        """An event of the watch. What we wrote ourselves may be newer than what is told here, and then stands."""
+        """Takes an event of the watch, unless an observed write is newer."""
         key = thing.meta.key
         before = self._objects.get(key)
-        self._heard = version_of(thing)
-        if before is None or version_of(before) < self._heard:
+        self._version = version_of(thing)
+        if before is None or version_of(before) < self._version:
             self._change(key, before, thing, Priority.URGENT)
 
     def hear_gone(self, meta: ObjectMeta) -> None:
-        """The end of an object, in the metadata of its last state."""
+        """Removes an object, given the metadata of its last state."""
         before = self._objects.get(meta.key)
-        self._heard = int(meta.resource_version)
+        self._version = int(meta.resource_version)
         self.unreadable.pop(meta.key, None)
-        if before is not None and version_of(before) <= self._heard:
+        if before is not None and version_of(before) <= self._version:
             self._change(meta.key, before, None, Priority.URGENT)
 
     def hear_unreadable(self, meta: ObjectMeta, why: str) -> None:
-        """Nothing is known of a change but that there was one. Another object of the name is the end of the one before."""
+        """Records that an object changed but cannot be decoded. With a new uid, the previous object is removed."""
         if not self._is_known(meta):
             self.hear_gone(meta)
-        self._heard = int(meta.resource_version)
+        self._version = int(meta.resource_version)
         self.unreadable[meta.key] = why
 
     def hear_all(
@@ -165,22 +165,24 @@ class Informer(Generic[T]):
         version: int,
         unreadable: Mapping[ObjectKey, UndecodableObject] = _ALL_READABLE,
     ) -> None:
-        """A whole list, which is the mirror's from now on. What is not in it is gone, unless it was written after the list was made.
+        """Replaces all objects by a list.
 
-        A list older than what we have heard comes from a server that was restored from a backup: it is the truth now.
+        An object not in it is removed, unless it was written after the list was made.
+
+        A list older than the last version comes from a server that was restored from a backup: it counts.
         """
-        restored = version < self._heard
-        self._heard = version
+        restored = version < self._version
+        self._version = version
         for key, event in unreadable.items():
             if self._is_known(event.meta):
                 things[key] = self._objects[key]
         if self._objects:
             self._compare(things, version, restored=restored)
         else:
-            # The first list becomes the mirror as it is: taking over each of thousands would cost as much again.
+            # The first list becomes the store: copying each of thousands would cost as much again.
             self._objects = things
             for key, thing in things.items():
-                self._tell(key, None, thing, Priority.PATIENT)
+                self._notify(key, None, thing, Priority.PATIENT)
         self.unreadable = {key: event.error.sentence for key, event in unreadable.items()}
         self._synced.set()
 
@@ -194,7 +196,7 @@ class Informer(Generic[T]):
                 self._change(key, before, thing, Priority.PATIENT)
 
     def hear_version(self, version: int) -> None:
-        self._heard = version
+        self._version = version
 
     def _is_known(self, meta: ObjectMeta) -> bool:
         known = self._objects.get(meta.key)
@@ -206,9 +208,9 @@ class Informer(Generic[T]):
             del self._objects[key]
         else:
             self._objects[key] = after
-        self._tell(key, before, after, lane)
+        self._notify(key, before, after, lane)
 
-    def _tell(self, key: ObjectKey, before: T | None, after: T | None, lane: Priority) -> None:
+    def _notify(self, key: ObjectKey, before: T | None, after: T | None, lane: Priority) -> None:
         for index in self._indexes:
             index.replace(key, before, after)
         for listener in self._listeners:
@@ -216,15 +218,15 @@ class Informer(Generic[T]):
 
 
 def version_of(thing: KubeObject) -> int:
-    """Versions of one kind can be compared since Kubernetes 1.35 says so, and could be before."""
+    """The version as a number. Versions of one kind are comparable, by specification since Kubernetes 1.35."""
     return int(thing.meta.resource_version or 0)
 
 
 def by_owner(thing: KubeObject) -> Iterable[str]:
-    """An index by the uid of each owner."""
+    """Index function: the uid of each owner."""
     return (owner.uid for owner in thing.meta.owners)
 
 
 def by_label(name: str) -> Callable[[KubeObject], Iterable[str]]:
-    """An index by the value of one label."""
+    """Index function: the value of one label."""
     return lambda thing: (thing.meta.labels[name],) if name in thing.meta.labels else ()

@@ -1,11 +1,11 @@
-"""What controllers tell of their work to whoever counts."""
+"""The port through which controllers report metrics."""
 
 from enum import StrEnum
 from typing import Final, Protocol
 
 
 class ReconcileOutcome(StrEnum):
-    """How one reconcile ended."""
+    """The outcome of one reconcile."""
 
     DONE = "done"
     CONFLICT = "conflict"
@@ -15,10 +15,10 @@ class ReconcileOutcome(StrEnum):
 
 
 class ControlMetricsSink(Protocol):
-    """Counts; `metrics` has the one that Prometheus reads."""
+    """Receives metrics; `metrics` has the implementation for Prometheus."""
 
     def worked(self, controller: str, ending: ReconcileOutcome, waited: float, took: float) -> None:
-        """One reconcile: how many seconds its key was ready before, and how many it took."""
+        """Counts one reconcile: the seconds that its key waited, and the seconds that it took."""
         ...
 
     def queued(self, controller: str, ready: int, failing: int) -> None: ...
@@ -29,19 +29,19 @@ class ControlMetricsSink(Protocol):
 
 
 class NullMetrics:
-    """Counts nothing."""
+    """Discards all metrics."""
 
     def worked(self, controller: str, ending: ReconcileOutcome, waited: float, took: float) -> None:
-        """Nobody asked."""
+        """Does nothing."""
 
     def queued(self, controller: str, ready: int, failing: int) -> None:
-        """Nobody asked."""
+        """Does nothing."""
 
     def wrote(self, verb: str, resource: str) -> None:
-        """Nobody asked."""
+        """Does nothing."""
 
     def unreadable(self, resource: str, count: int) -> None:
-        """Nobody asked."""
+        """Does nothing."""
 
 
 UNMEASURED: Final = NullMetrics()

@@ -1,4 +1,4 @@
-"""A whole operator: mirrors that are always warm, and controllers that work while the lease is held."""
+"""An operator process: informers that are always in sync, and controllers that run while the lease is leads."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from neorion.keel.kube.control.reflector import InformerFactory
 
 
 class Operator:
-    """What a process runs. Several replicas may: one works, the others are ready to."""
+    """Runs informers, leader election and controllers. Of several replicas one works, and the others are ready."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class Operator:
         recorder: EventRecorder | None = None,
         first: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`first` is done once the lease is held, before any controller begins."""
+        """`first` runs once the lease is leads, before any controller begins."""
         self._informers = informers
         self._controllers = controllers
         self._election = election
@@ -31,14 +31,17 @@ class Operator:
         self._first = first
 
     async def run(self, stopping: anyio.Event) -> None:
-        """Until `stopping`: then what is in hand is finished, and the lease given back for another replica to go on at once."""
+        """Runs until `stopping`.
+
+        Reconciles under way are then finished and the lease is released, so another replica continues.
+        """
         async with anyio.create_task_group() as group:
             group.start_soon(self._informers.run, name="mirrors")
             if self._recorder is not None:
                 group.start_soon(self._recorder.run, name="events")
             with anyio.CancelScope() as waiting:
                 group.start_soon(self._stop, stopping, waiting, name="stop")
-                # Who contends with cold mirrors would hold the lease and do nothing.
+                # A replica that takes the lease before its informers are in sync would hold it without working.
                 await self._informers.wait_synced()
                 if self._election is None:
                     await self._work()
@@ -47,9 +50,9 @@ class Operator:
             group.cancel_scope.cancel()
 
     def health(self) -> list[Finding]:
-        """What is wrong, for a probe or a person. A replica that waits for the lease is healthy."""
+        """Findings for a probe or a person. A replica that waits for the lease is healthy."""
         findings = [
-            Finding(Severity.WARNING, "kube.watch_broken", "watch", trouble, "It is tried again by itself.")
+            Finding(Severity.WARNING, "kube.watch_broken", "watch", trouble, "Wait for the next try.")
             for trouble in self._informers.troubles
         ]
         findings += [
@@ -83,7 +86,7 @@ class Operator:
         await stopping.wait()
         for controller in self._controllers:
             controller.stop()
-        # Whoever holds the lease comes to the end of its work by itself, and gives it back.
-        held = self._election is not None and self._election.holds
-        if not held and not any(controller.running for controller in self._controllers):
+        # The holder of the lease finishes its work and releases the lease itself.
+        leads = self._election is not None and self._election.holds
+        if not leads and not any(controller.running for controller in self._controllers):
             waiting.cancel()

@@ -1,4 +1,4 @@
-"""Keys that wait for work: each once, no key in two hands, urgent ones first, failed ones later and later."""
+"""A work queue of keys: each key once, one worker per key, urgent keys first, failed keys with backoff."""
 
 import asyncio
 import heapq
@@ -16,33 +16,35 @@ from neorion.keel.run import Backoff
 
 K = TypeVar("K", bound=Hashable)
 
-# A key is held once, so this many objects wait at the same time: far beyond what one API server keeps.
+# A key is queued once, so this many objects wait at the same time: far beyond what one API server stores.
 KEYS_MAX: Final = 1_000_000
-# After so many urgent keys in a row a patient one has its turn: a busy cluster must not starve a relist.
+# After so many urgent keys in a row a patient key is taken, so that a busy cluster does not starve a relist.
 URGENT_IN_A_ROW_MAX: Final = 8
-# The first failure is mostly a conflict that the next look at the world heals; a broken object costs a try in five minutes.
+# The first failure is mostly a conflict that the next reconcile resolves. A broken object costs one try in five
+# minutes.
 BACKOFF: Final = Backoff(first=Duration.of(ms=10), most=Duration.of(minutes=5))
 
 
 class Priority(Enum):
-    """Who waits for the key: somebody who changed something, or nobody in particular."""
+    """URGENT for a key whose object changed, PATIENT for a key of a list."""
 
     URGENT = "urgent"
     PATIENT = "patient"
 
 
 class QueueItem(NamedTuple, Generic[K]):
-    """A key in hand, and when it became ready by the monotonic clock."""
+    """A key that a worker has taken, and the monotonic time since which it was ready."""
 
     key: K
     since: float
 
 
 class WorkQueue(Generic[K]):
-    """Between those who see changes and the workers who act on them.
+    """Connects the sources of changes with the workers.
 
-    A key added many times is worked on once. A key added while it is in hand is worked on once more. Whoever takes a
-    key gives it back by `finish` or by `fail`; until then nobody else gets it. `run` must be running for delayed keys.
+    A key added many times is processed once. A key added while it is processed is processed once more. A worker that
+    takes a key returns it with `finish` or `fail`; until then no other worker gets it. `run` must be running for
+    delayed keys.
     """
 
     def __init__(self, clock: Clock, rng: Rng, backoff: Backoff = BACKOFF) -> None:
@@ -52,8 +54,8 @@ class WorkQueue(Generic[K]):
         self._urgent: OrderedDict[K, float] = OrderedDict()
         self._patient: OrderedDict[K, float] = OrderedDict()
         self._urgent_in_a_row = 0
-        # In hand, and the lane of those that were added meanwhile.
-        self._hands: dict[K, Priority | None] = {}
+        # Keys that are processed, and the priority of those added meanwhile.
+        self._active: dict[K, Priority | None] = {}
         self._failures: dict[K, int] = {}
         self._delays = _Delays[K]()
         self._delayed = asyncio.Event()
@@ -61,24 +63,27 @@ class WorkQueue(Generic[K]):
         self._closed = False
 
     def __len__(self) -> int:
-        """How many keys are ready and in nobody's hands."""
+        """The number of keys that are ready."""
         return len(self._urgent) + len(self._patient)
 
     @property
     def idle(self) -> bool:
-        """Nothing is ready and nothing in hand; keys may wait for their time."""
-        return not (self._urgent or self._patient or self._hands)
+        """True if no key is ready or processed; keys may be delayed."""
+        return not (self._urgent or self._patient or self._active)
 
     @property
     def failing(self) -> int:
-        """How many keys failed when last worked on."""
+        """The number of keys that failed when last processed."""
         return len(self._failures)
 
     def add(self, key: K, lane: Priority = Priority.URGENT) -> None:
-        """An urgent key is worked on at once, even if it waits for its time or after a failure; a patient one lets a failed key wait."""
-        if key in self._hands:
-            if self._hands[key] is not Priority.URGENT:
-                self._hands[key] = lane
+        """Adds a key.
+
+        An urgent one is ready at once, even while delayed or failed; a patient one does not shorten a backoff.
+        """
+        if key in self._active:
+            if self._active[key] is not Priority.URGENT:
+                self._active[key] = lane
             return
         if lane is Priority.PATIENT and key in self._failures:
             return
@@ -86,19 +91,19 @@ class WorkQueue(Generic[K]):
         self._ready(key, lane)
 
     async def take(self) -> QueueItem[K] | None:
-        """The next key, as soon as there is one; None once the queue is closed."""
+        """Takes the next key, waiting for one; None once the queue is closed."""
         while not (self._urgent or self._patient or self._closed):
             await self._wait()
         if self._closed:
             return None
         lane = self._next_lane()
         key, since = lane.popitem(last=False)
-        self._hands[key] = None
+        self._active[key] = None
         return QueueItem(key, since)
 
     def finish(self, key: K, wake_after: Duration | None = None) -> None:
-        """It went well. The worker's last word on when to look again stands; an earlier one is void."""
-        again = self._hands.pop(key)
+        """Returns a key after success. The worker's delay replaces an earlier one."""
+        again = self._active.pop(key)
         self._failures.pop(key, None)
         if again is not None:
             self._ready(key, again)
@@ -106,11 +111,11 @@ class WorkQueue(Generic[K]):
             self._delay(key, wake_after)
 
     def fail(self, key: K, *, at_least: Duration | None = None, at_most: Duration | None = None) -> Duration:
-        """It went wrong: tried again after a wait that doubles from failure to failure. Returns the wait.
+        """Returns a key after a failure, for another try after a wait that doubles with each failure. Returns the wait.
 
-        If somebody changed something meanwhile, the next try may fare better, and comes as soon as after a first failure.
+        If an urgent change came meanwhile, the next try comes as soon as after a first failure.
         """
-        changed = self._hands.pop(key) is Priority.URGENT
+        changed = self._active.pop(key) is Priority.URGENT
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         wait = self._backoff.wait(1 if changed else failures, self._rng)
         wait = min(wait, at_most) if at_most else wait
@@ -119,13 +124,13 @@ class WorkQueue(Generic[K]):
         return wait
 
     def close(self) -> None:
-        """Hands out no more keys, those that wait included; keys in hand are given back as ever."""
+        """Hands out no more keys, waiting ones included. Workers still return the keys they have."""
         self._closed = True
         while self._takers:
             self._wake_one()
 
     async def run(self) -> None:
-        """Makes delayed keys ready when their time has come."""
+        """Makes delayed keys ready when they are due."""
         while True:
             self._delayed.clear()
             now = self._clock.monotonic()
@@ -171,7 +176,7 @@ class WorkQueue(Generic[K]):
         try:
             await taker
         except BaseException:
-            # Woken and cancelled in one breath: the key it was woken for needs another taker.
+            # Woken and cancelled at the same time: the key needs another worker.
             if taker.done() and not taker.cancelled() and len(self):
                 self._wake_one()
             raise
@@ -185,9 +190,9 @@ class WorkQueue(Generic[K]):
 
 
 class _Delays(Generic[K]):
-    """A heap of keys by the time at which they fall due; the newest time of a key counts, older ones are left to rot."""
+    """A heap of keys by due time. Only the newest time of a key counts; older entries stay until they are swept."""
 
-    # Rotten entries are swept out when they outnumber the live ones, so the heap stays within twice the number of keys.
+    # Stale entries are swept when they outnumber the current ones, so the heap stays within twice the number of keys.
     _SWEEP_MIN: Final = 64
 
     def __init__(self) -> None:
@@ -196,7 +201,7 @@ class _Delays(Generic[K]):
         self._number = count()
 
     def set(self, key: K, due: float) -> bool:
-        """Whether it is now the nearest of all."""
+        """Sets the due time of a key; true if it is now the nearest of all."""
         mark = self._due[key] = (due, next(self._number))
         heapq.heappush(self._heap, (*mark, key))
         if len(self._heap) > self._SWEEP_MIN and len(self._heap) > 2 * len(self._due):
@@ -213,7 +218,7 @@ class _Delays(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float) -> list[K]:
-        """Takes out the keys whose time has come, the earliest first."""
+        """Removes and returns the keys that are due, the earliest first."""
         keys = list[K]()
         while (nearest := self.nearest()) is not None and nearest <= now:
             key = heapq.heappop(self._heap)[2]

@@ -1,4 +1,4 @@
-"""What keeps a mirror true: one watch that is resumed when it ends, begun anew when it is too late, and cut when it goes silent."""
+"""Reflector: watches one kind for its informer. Resumes an ended watch, relists after 410, and ends a silent watch."""
 
 from typing import Any, Final, Generic, TypeVar
 
@@ -29,17 +29,17 @@ log = logger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
 
-# A server bookmarks every watch once a minute, give or take a quarter: past this the connection is dead and does not know it.
+# A server sends a bookmark to every watch about once a minute: after this long without one, the connection is dead.
 SILENCE: Final = Duration.of(seconds=100)
-# When a server forgets the past it does so for all watchers: they come back spread over this time.
+# When a server compacts its history, it does so for all watchers: they return spread over this time.
 ANEW_WITHIN: Final = Duration.of(seconds=2)
-# A watch that ended after less counts as failed, or a server that ends every watch at once would be asked in a tight loop.
+# A shorter watch counts as failed. Otherwise a server that ends every watch at once would be called in a tight loop.
 SHORT_S: Final = 1.0
 BACKOFF: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=20))
 
 
 class Reflector(Generic[T]):
-    """Runs for as long as the process does, whatever the server does."""
+    """Watches for as long as the process runs, whatever the server does."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Reflector(Generic[T]):
         measures: ControlMetricsSink = UNMEASURED,
     ) -> None:
         self.informer = informer
-        # Why nothing is heard just now, for people; empty while all is well.
+        # The reason why no events arrive, for people; empty while the watch works.
         self.trouble = ""
         self._api = api
         self._clock = clock
@@ -60,8 +60,8 @@ class Reflector(Generic[T]):
         self._measures = measures
         self._unreadable = 0
         self._since = ""
-        # What the list holds so far, where one is being heard.
-        self._list = informer.shelf()
+        # The objects received so far, while a list is being received.
+        self._list = informer.new_store()
         self._unread: dict[ObjectKey, UndecodableObject] = {}
 
     async def run(self) -> None:
@@ -87,9 +87,9 @@ class Reflector(Generic[T]):
             await self._clock.sleep(wait)
 
     async def _follow(self) -> None:
-        """One watch from beginning to end. It starts where the last one ended, or with the list of everything."""
+        """Runs one watch from beginning to end. It resumes after the last version, or starts with a list of everything."""
         informer = self.informer
-        self._list, self._unread = informer.shelf(), {}
+        self._list, self._unread = informer.new_store(), {}
         with anyio.CancelScope() as listening:
             listening.deadline = anyio.current_time() + self._silence.seconds
             async with self._api.watch(
@@ -100,7 +100,7 @@ class Reflector(Generic[T]):
                     listening.deadline = anyio.current_time() + self._silence.seconds
                     self._hear(event)
         if listening.cancelled_caught:
-            raise Retry("kube.watch_silent", f"Nothing was heard for {self._silence}.")
+            raise Retry("kube.watch_silent", f"The watch delivered nothing for {self._silence}.")
 
     def _hear(self, event: WatchEvent[T]) -> None:
         if isinstance(event, UndecodableObject):
@@ -114,7 +114,7 @@ class Reflector(Generic[T]):
             self._measures.unreadable(self.informer.kind.resource, count)
 
     def _hear_list(self, event: WatchEvent[T]) -> None:
-        """Changes may come before the list is whole: some servers mark its end a moment later."""
+        """Collects the list. Changes may come before its end, because some servers mark the end a moment later."""
         match event:
             case Added(thing) | Modified(thing):
                 self._list[thing.meta.key] = thing
@@ -132,11 +132,11 @@ class Reflector(Generic[T]):
     def _take_list(self, version: str) -> None:
         informer = self.informer
         if self._unread and not (informer.gaps or informer.synced):
-            # What is not in a mirror is taken for gone, and of these nothing is known yet.
+            # Objects missing in an informer count as deleted, and the state of these is unknown.
             raise next(iter(self._unread.values())).error
-        heard, self._list = self._list, informer.shelf()
+        listed, self._list = self._list, informer.new_store()
         unread, self._unread = self._unread, {}
-        informer.hear_all(heard, int(version), unread)
+        informer.hear_all(listed, int(version), unread)
         self._since = version
 
     def _hear_change(self, event: WatchEvent[T]) -> None:
@@ -159,14 +159,14 @@ class Reflector(Generic[T]):
                 self._since = thing.meta.resource_version
 
     def _report(self, event: UndecodableObject) -> None:
-        """Once for each object, until it can be read again."""
+        """Logs an unreadable object once, until it can be decoded again."""
         key = event.meta.key
         if not event.gone and key not in self.informer.unreadable and key not in self._unread:
             log.failure("object unreadable", event.error, kind=self.informer.kind.resource, key=str(key))
 
 
 class InformerFactory:
-    """The mirrors of one process: whoever asks for the same objects gets the same one, fed by the same watch."""
+    """The informers of one process. Equal selections share one informer and one watch."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class InformerFactory:
         self._rng = rng
         self._silence = silence
         self._measures = measures
-        self._feeds: dict[tuple[Kind[Any], str, Selector], Reflector[Any]] = {}
+        self._reflectors: dict[tuple[Kind[Any], str, Selector], Reflector[Any]] = {}
 
     def of(
         self,
@@ -192,24 +192,30 @@ class InformerFactory:
         packed: bool = False,
         gaps: bool = False,
     ) -> Informer[T]:
-        """Ask before `run`: mirrors are part of a program's plan, not of its moods. Who asks first says how it is kept."""
-        question = (kind, namespace, select)
-        if question not in self._feeds:
+        """Returns the informer of a selection, creating it. Call it before `run`.
+
+        The first caller decides `packed` and `gaps`.
+        """
+        selection = (kind, namespace, select)
+        if selection not in self._reflectors:
             informer = Informer(kind, namespace, select, packed=packed, gaps=gaps)
-            self._feeds[question] = Reflector(
+            self._reflectors[selection] = Reflector(
                 self._api, informer, self._clock, self._rng, self._silence, self._measures
             )
-        return self._feeds[question].informer
+        return self._reflectors[selection].informer
 
     @property
     def troubles(self) -> list[str]:
-        """Why mirrors may be behind, one sentence each."""
-        return [feed.trouble for feed in self._feeds.values() if feed.trouble]
+        """The reasons why informers may be behind, one sentence each."""
+        return [reflector.trouble for reflector in self._reflectors.values() if reflector.trouble]
 
     @property
     def unreadable(self) -> list[str]:
-        """Which mirrors are not whole, one sentence each with one example."""
-        found = ((feed.informer.kind.resource, feed.informer.unreadable) for feed in self._feeds.values())
+        """Informers that are incomplete, one sentence each with one example."""
+        found = (
+            (reflector.informer.kind.resource, reflector.informer.unreadable)
+            for reflector in self._reflectors.values()
+        )
         return [
             f"{len(objects)} of {resource} cannot be read, {key} for one: {why}"
             for resource, objects in found
@@ -218,19 +224,19 @@ class InformerFactory:
 
     @property
     def synced(self) -> bool:
-        return all(feed.informer.synced for feed in self._feeds.values())
+        return all(reflector.informer.synced for reflector in self._reflectors.values())
 
     async def wait_synced(self) -> None:
-        for feed in self._feeds.values():
-            await feed.informer.wait_synced()
+        for reflector in self._reflectors.values():
+            await reflector.informer.wait_synced()
 
     def observe(self, kind: Kind[T], written: T) -> None:
-        """Shows what was written to every mirror that may hold it."""
-        for (other, _, _), feed in self._feeds.items():
+        """Passes a written object to every informer that may contain it."""
+        for (other, _, _), reflector in self._reflectors.items():
             if other == kind:
-                feed.informer.observe(written)
+                reflector.informer.observe(written)
 
     async def run(self) -> None:
         async with anyio.create_task_group() as group:
-            for feed in self._feeds.values():
-                group.start_soon(feed.run, name=f"watch {feed.informer.kind.resource}")
+            for reflector in self._reflectors.values():
+                group.start_soon(reflector.run, name=f"watch {reflector.informer.kind.resource}")

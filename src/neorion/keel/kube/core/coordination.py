@@ -1,4 +1,4 @@
-"""The kinds controllers speak by: Leases, Events, and the definitions of further kinds."""
+"""Kinds for coordination: Leases, Events, and CustomResourceDefinitions."""
 
 from msgspec import field
 
@@ -7,7 +7,7 @@ from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
 class LeaseSpec(KubeStruct, frozen=True):
-    """Who holds a lease, since when, and for how long after its last renewal. Times have microseconds."""
+    """The holder of a lease, its start, and its duration after the last renewal. Times have microseconds."""
 
     holder_identity: str = ""
     lease_duration_s: int | None = field(name="leaseDurationSeconds", default=None)
@@ -19,7 +19,7 @@ class LeaseSpec(KubeStruct, frozen=True):
 
 
 class Lease(KubeObject, frozen=True):
-    """A right that one holder has at a time."""
+    """A lock with one holder at a time."""
 
     spec: LeaseSpec = LeaseSpec()
 
@@ -36,14 +36,14 @@ class ObjectReference(KubeStruct, frozen=True):
 
 
 class EventSeries(KubeStruct, frozen=True):
-    """How often the same event was seen, and when last."""
+    """The number of occurrences of an event, and the time of the last one."""
 
     count: int
     last_observed_time: str
 
 
 class Event(KubeObject, frozen=True):
-    """Something worth telling the people who look at an object."""
+    """A message to the people who inspect an object."""
 
     event_time: str | None = None
     regarding: ObjectReference = ObjectReference()
@@ -58,14 +58,14 @@ class Event(KubeObject, frozen=True):
 
 
 class CustomResourceDefinitionNames(KubeStruct, frozen=True):
-    """What a kind is called."""
+    """The names of a custom kind."""
 
     kind: str = ""
     plural: str = ""
 
 
 class CustomResourceDefinitionSpec(KubeStruct, frozen=True):
-    """Which kind is defined."""
+    """The group, scope and names of a custom kind."""
 
     group: str = ""
     scope: str = ""
@@ -73,13 +73,13 @@ class CustomResourceDefinitionSpec(KubeStruct, frozen=True):
 
 
 class CustomResourceDefinitionStatus(KubeStruct, frozen=True):
-    """Whether the kind can be used: conditions Established and NamesAccepted."""
+    """The conditions of a definition: Established and NamesAccepted."""
 
     conditions: tuple[Condition, ...] = ()
 
 
 class CustomResourceDefinition(KubeObject, frozen=True):
-    """A CustomResourceDefinition, without its schemas: they are large, and written as manifests."""
+    """A CustomResourceDefinition without its schemas, which are large and written as manifests."""
 
     spec: CustomResourceDefinitionSpec = CustomResourceDefinitionSpec()
     status: CustomResourceDefinitionStatus = CustomResourceDefinitionStatus()

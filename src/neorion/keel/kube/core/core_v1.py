@@ -1,4 +1,4 @@
-"""The small kinds that everything else leans on: namespaces, accounts, data, services, volumes."""
+"""The small core kinds: namespaces, accounts, configuration, services, volumes and quotas."""
 
 from base64 import b64decode
 from binascii import Error as NotBase64
@@ -11,23 +11,23 @@ from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
 class PhaseStatus(KubeStruct, frozen=True):
-    """A status that is one word."""
+    """A status that consists of a phase."""
 
     phase: str = ""
 
 
 class Namespace(KubeObject, frozen=True):
-    """A room for names and rights."""
+    """A namespace: a scope for names and permissions."""
 
     status: PhaseStatus = PhaseStatus()
 
 
 class ServiceAccount(KubeObject, frozen=True):
-    """Who a pod is."""
+    """The identity of a pod towards the API."""
 
 
 class ConfigMap(KubeObject, frozen=True):
-    """Texts for pods to read."""
+    """Configuration texts for pods."""
 
     data: dict[str, str] = field(default_factory=dict)
     binary_data: dict[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class ConfigMap(KubeObject, frozen=True):
 
 
 class Secret(KubeObject, frozen=True):
-    """Texts that stay out of logs. `data` is Base64; `string_data` is only ever written."""
+    """Texts that stay out of logs. `data` is Base64; `string_data` can only be written."""
 
     type: str = ""
     data: dict[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Secret(KubeObject, frozen=True):
 
 
 class ServicePort(KubeStruct, frozen=True):
-    """A port of a Service and where it leads."""
+    """A port of a Service and its target."""
 
     port: int
     name: str = ""
@@ -68,7 +68,7 @@ class ServicePort(KubeStruct, frozen=True):
 
 
 class ServiceSpec(KubeStruct, frozen=True):
-    """What is asked of a Service."""
+    """The desired state of a Service."""
 
     type: str = ""
     selector: dict[str, str] = field(default_factory=dict)
@@ -77,20 +77,20 @@ class ServiceSpec(KubeStruct, frozen=True):
 
 
 class Ingress(KubeStruct, frozen=True):
-    """Where a load balancer answers."""
+    """An address of a load balancer."""
 
     ip: str = ""
     hostname: str = ""
 
 
 class LoadBalancer(KubeStruct, frozen=True):
-    """The load balancer of a Service, once there is one."""
+    """The load balancer of a Service, once it exists."""
 
     ingress: tuple[Ingress, ...] = ()
 
 
 class ServiceStatus(KubeStruct, frozen=True):
-    """What the cloud made of a Service."""
+    """The observed state of a Service."""
 
     load_balancer: LoadBalancer = LoadBalancer()
 
@@ -103,13 +103,13 @@ class Service(KubeObject, frozen=True):
 
 
 class VolumeResources(KubeStruct, frozen=True):
-    """How much is asked for."""
+    """The requested size of a volume."""
 
     requests: dict[str, str] = field(default_factory=dict)
 
 
 class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
-    """What is asked of a volume."""
+    """The requested properties of a volume."""
 
     access_modes: tuple[str, ...] = ()
     resources: VolumeResources = VolumeResources()
@@ -118,7 +118,7 @@ class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
 
 
 class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
-    """What a claim got."""
+    """The observed state of a claim."""
 
     phase: str = ""
     capacity: dict[str, str] = field(default_factory=dict)
@@ -126,27 +126,27 @@ class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
 
 
 class PersistentVolumeClaim(KubeObject, frozen=True):
-    """A PersistentVolumeClaim: a volume that outlives pods."""
+    """A PersistentVolumeClaim: a request for a volume that outlives pods."""
 
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
 class ResourceQuotaSpec(KubeStruct, frozen=True):
-    """How much is allowed."""
+    """The limits of a quota."""
 
     hard: dict[str, str] = field(default_factory=dict)
 
 
 class ResourceQuotaStatus(KubeStruct, frozen=True):
-    """How much of a quota is used."""
+    """The limits of a quota and the amounts in use."""
 
     hard: dict[str, str] = field(default_factory=dict)
     used: dict[str, str] = field(default_factory=dict)
 
 
 class ResourceQuota(KubeObject, frozen=True):
-    """The most a namespace may use."""
+    """The limits of a namespace."""
 
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()

@@ -1,4 +1,4 @@
-"""Nodes, as a fleet reads them."""
+"""Nodes, with the fields that a fleet reads."""
 
 from msgspec import field
 
@@ -7,7 +7,7 @@ from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
 class Taint(KubeStruct, frozen=True):
-    """Keeps pods away that do not tolerate it."""
+    """A taint: keeps pods without a matching toleration away."""
 
     key: str
     effect: str
@@ -16,7 +16,7 @@ class Taint(KubeStruct, frozen=True):
 
 
 class NodeSpec(KubeStruct, frozen=True):
-    """What is asked of a node."""
+    """The desired state of a node."""
 
     provider_id: str = field(name="providerID", default="")
     unschedulable: bool = False
@@ -24,14 +24,14 @@ class NodeSpec(KubeStruct, frozen=True):
 
 
 class NodeAddress(KubeStruct, frozen=True):
-    """One way to reach a node: InternalIP, ExternalIP or Hostname, for instance."""
+    """One address of a node, for instance InternalIP, ExternalIP or Hostname."""
 
     type: str
     address: str
 
 
 class NodeSystemInfo(KubeStruct, frozen=True):
-    """What runs on the machine, and which machine it is."""
+    """The software on a machine, and the machine's identity."""
 
     machine_id: str = field(name="machineID", default="")
     system_uuid: str = field(name="systemUUID", default="")
@@ -43,7 +43,7 @@ class NodeSystemInfo(KubeStruct, frozen=True):
 
 
 class NodeStatus(KubeStruct, frozen=True):
-    """What the kubelet reports."""
+    """The state that the kubelet reports."""
 
     capacity: dict[str, str] = field(default_factory=dict)
     allocatable: dict[str, str] = field(default_factory=dict)

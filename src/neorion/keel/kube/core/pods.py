@@ -1,4 +1,4 @@
-"""Pods, as schedulers, drains and dev servers read them. They are written as manifests."""
+"""Pods, with the fields that schedulers, drains and dev servers read. They are written as manifests."""
 
 from msgspec import field
 
@@ -7,7 +7,7 @@ from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
 class ResourceRequirements(KubeStruct, frozen=True):
-    """What a container needs and may use at most, as quantities."""
+    """The requests and limits of a container, as quantities."""
 
     requests: dict[str, str] = field(default_factory=dict)
     limits: dict[str, str] = field(default_factory=dict)
@@ -22,13 +22,13 @@ class Container(KubeStruct, frozen=True):
 
 
 class PersistentVolumeClaimSource(KubeStruct, frozen=True):
-    """A volume that is a PersistentVolumeClaim."""
+    """A volume source that is a PersistentVolumeClaim."""
 
     claim_name: str
 
 
 class Volume(KubeStruct, frozen=True):
-    """A volume of a pod: `empty_dir` is there when its data dies with the pod."""
+    """A volume of a pod. `empty_dir` is set if its data is deleted with the pod."""
 
     name: str
     empty_dir: dict[str, object] | None = None
@@ -36,7 +36,7 @@ class Volume(KubeStruct, frozen=True):
 
 
 class Toleration(KubeStruct, frozen=True):
-    """A taint that a pod can live with."""
+    """A toleration: the taint that a pod accepts."""
 
     key: str = ""
     operator: str = ""
@@ -46,13 +46,13 @@ class Toleration(KubeStruct, frozen=True):
 
 
 class PodSchedulingGate(KubeStruct, frozen=True):
-    """Somebody's reason to hold a pod back from scheduling."""
+    """A reason to keep a pod from being scheduled, set by a controller."""
 
     name: str
 
 
 class PodSpec(KubeStruct, frozen=True):
-    """What is asked of a pod."""
+    """The desired state of a pod."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -70,20 +70,20 @@ class PodSpec(KubeStruct, frozen=True):
 
 
 class ContainerStateWaiting(KubeStruct, frozen=True):
-    """Why a container is not running yet."""
+    """The reason why a container does not run yet."""
 
     reason: str = ""
     message: str = ""
 
 
 class ContainerStateRunning(KubeStruct, frozen=True):
-    """Since when a container runs."""
+    """The start time of a running container."""
 
     started: str | None = field(name="startedAt", default=None)
 
 
 class ContainerStateTerminated(KubeStruct, frozen=True):
-    """How a container ended."""
+    """The exit of a container."""
 
     exit_code: int
     signal: int = 0
@@ -94,7 +94,7 @@ class ContainerStateTerminated(KubeStruct, frozen=True):
 
 
 class ContainerState(KubeStruct, frozen=True):
-    """One of three."""
+    """The state of a container: one of the three fields is set."""
 
     waiting: ContainerStateWaiting | None = None
     running: ContainerStateRunning | None = None
@@ -102,7 +102,7 @@ class ContainerState(KubeStruct, frozen=True):
 
 
 class ContainerStatus(KubeStruct, frozen=True):
-    """What the kubelet reports of a container."""
+    """The kubelet's report on a container."""
 
     name: str
     ready: bool = False
@@ -111,15 +111,15 @@ class ContainerStatus(KubeStruct, frozen=True):
     container_id: str = field(name="containerID", default="")
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
-    # What it has now. Kubelets that cannot change it under a running container do not say.
+    # The current resources. Kubelets without in-place resize omit them.
     resources: ResourceRequirements | None = None
 
 
 class PodStatus(KubeStruct, frozen=True):
-    """What the kubelet and the scheduler report of a pod."""
+    """The state of a pod, from the kubelet and the scheduler."""
 
     phase: str = ""
-    # Which of the pod's generations the kubelet speaks of; 0 where it does not say.
+    # The generation of the pod that the kubelet has seen; 0 if it does not report one.
     observed_generation: int = 0
     reason: str = ""
     message: str = ""
@@ -132,7 +132,7 @@ class PodStatus(KubeStruct, frozen=True):
 
 
 class Pod(KubeObject, frozen=True):
-    """Containers that live and die together on one node."""
+    """Containers that start and stop together on one node."""
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()

@@ -1,4 +1,4 @@
-"""What makes pods: Deployments, StatefulSets, DaemonSets, Jobs. They are written as manifests."""
+"""Kinds that create pods: Deployments, StatefulSets, DaemonSets, Jobs. They are written as manifests."""
 
 from msgspec import field
 
@@ -7,13 +7,13 @@ from neorion.keel.kube.objects import Condition, KubeObject, KubeStruct
 
 
 class WorkloadSpec(KubeStruct, frozen=True):
-    """How many pods are wanted."""
+    """The desired number of pods."""
 
     replicas: int | None = None
 
 
 class DeploymentStatus(KubeStruct, frozen=True):
-    """How far a Deployment is."""
+    """The progress of a Deployment."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -24,14 +24,14 @@ class DeploymentStatus(KubeStruct, frozen=True):
 
 
 class Deployment(KubeObject, frozen=True):
-    """Pods that are all alike."""
+    """Interchangeable pods."""
 
     spec: WorkloadSpec = WorkloadSpec()
     status: DeploymentStatus = DeploymentStatus()
 
 
 class StatefulSetStatus(KubeStruct, frozen=True):
-    """How far a StatefulSet is."""
+    """The progress of a StatefulSet."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -43,14 +43,14 @@ class StatefulSetStatus(KubeStruct, frozen=True):
 
 
 class StatefulSet(KubeObject, frozen=True):
-    """Pods with names and volumes of their own."""
+    """Pods with stable names and their own volumes."""
 
     spec: WorkloadSpec = WorkloadSpec()
     status: StatefulSetStatus = StatefulSetStatus()
 
 
 class DaemonSetStatus(KubeStruct, frozen=True):
-    """How far a DaemonSet is."""
+    """The progress of a DaemonSet."""
 
     observed_generation: int = 0
     desired: int = field(name="desiredNumberScheduled", default=0)
@@ -65,7 +65,7 @@ class DaemonSet(KubeObject, frozen=True):
 
 
 class JobSpec(KubeStruct, frozen=True):
-    """What is asked of a Job."""
+    """The desired state of a Job."""
 
     parallelism: int | None = None
     completions: int | None = None
@@ -74,7 +74,7 @@ class JobSpec(KubeStruct, frozen=True):
 
 
 class JobStatus(KubeStruct, frozen=True):
-    """How far a Job is."""
+    """The progress of a Job."""
 
     active: int = 0
     ready: int = 0
@@ -86,7 +86,7 @@ class JobStatus(KubeStruct, frozen=True):
 
 
 class Job(KubeObject, frozen=True):
-    """Pods that run to their end."""
+    """Pods that run until they complete."""
 
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()

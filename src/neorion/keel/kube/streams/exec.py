@@ -1,4 +1,4 @@
-"""Commands in containers: their input, output, terminal and end."""
+"""Runs commands in containers: input, output, terminal size and exit code."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -16,9 +16,9 @@ from neorion.keel.kube.streams.messages import Messages, open_messages
 from neorion.keel.run import only_error
 
 PROTOCOL = "v5.channel.k8s.io"
-# A longer message of ours would hold up a keystroke, or a window's new size.
+# A longer message would delay keystrokes and size changes behind it.
 FRAME_MAX = 32 * 1024
-# What `run` keeps of each stream; a command that says more is to be read as it speaks.
+# The limit of `run` per stream; read larger outputs with `execute`.
 OUTPUT_MAX = 16 * 2**20
 
 
@@ -34,7 +34,7 @@ class _Channel(IntEnum):
 
 
 class OutputStream(StrEnum):
-    """Where a piece of output was written to."""
+    """The stream of an output chunk."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -46,7 +46,7 @@ _STATUS = bytes((_Channel.STATUS,))
 
 @dataclass(frozen=True, slots=True)
 class ExecOutput:
-    """A piece of output, as it came."""
+    """A chunk of output."""
 
     stream: OutputStream
     data: bytes
@@ -54,7 +54,7 @@ class ExecOutput:
 
 @dataclass(frozen=True, slots=True)
 class ContainerRef:
-    """Where a command runs. `name` may be left out where the pod has one container."""
+    """A container that runs commands. `name` may be empty if the pod has one container."""
 
     pod: str
     namespace: str
@@ -63,7 +63,7 @@ class ContainerRef:
 
 @dataclass(frozen=True, slots=True)
 class TerminalSize:
-    """Of a terminal, in characters."""
+    """The size of a terminal in characters."""
 
     columns: int
     rows: int
@@ -71,7 +71,7 @@ class TerminalSize:
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """A command's whole output and its exit code."""
+    """The whole output of a command and its exit code."""
 
     code: int
     stdout: bytes
@@ -79,10 +79,10 @@ class ExecResult:
 
 
 class ExecSession:
-    """A command under way: iterate for its output; `code` is there when the iteration is over.
+    """A running command: iterate for its output; `code` is set after the iteration.
 
-    Output that is not read holds up the command, as a pipe would. What is sent to a command that has ended is lost: how it
-    ended, the iteration says.
+    Unread output blocks the command, as with a pipe. Input sent to a command that has ended is dropped without an
+    error.
     """
 
     def __init__(self, messages: Messages) -> None:
@@ -94,7 +94,7 @@ class ExecSession:
             await self._send(_Channel.STDIN, data[start : start + FRAME_MAX])
 
     async def close_stdin(self) -> None:
-        """The command sees the end of its input; its output goes on."""
+        """Closes the command's input; its output continues."""
         await self._send(_Channel.CLOSE, bytes((_Channel.STDIN,)))
 
     async def resize(self, size: TerminalSize) -> None:
@@ -102,7 +102,7 @@ class ExecSession:
         await self._send(_Channel.RESIZE, msgspec.json.encode(form))
 
     async def _send(self, channel: _Channel, data: bytes) -> None:
-        # A command may be quicker than its input. What it said before is still to be read.
+        # A command may end before it has read its input. Its output is still to be read.
         with suppress(Deadline):
             await self._messages.send(bytes((channel,)) + data)
 
@@ -126,9 +126,9 @@ class ExecSession:
 async def execute(
     client: Client, where: ContainerRef, command: Sequence[str], *, stdin: bool = False, tty: bool = False
 ) -> AsyncGenerator[ExecSession]:
-    """Runs a command in a container. With a `tty` everything arrives as stdout. Leaving the block cuts the streams."""
+    """Runs a command in a container. With a `tty` all output is stdout. Leaving the block closes the streams."""
     params = [("command", word) for word in command]
-    async with _process(client, "exec", where, [*params, *_wanted(stdin=stdin, tty=tty)]) as process:
+    async with _process(client, "exec", where, [*params, *_stream_params(stdin=stdin, tty=tty)]) as process:
         yield process
 
 
@@ -136,41 +136,41 @@ async def execute(
 async def attach(
     client: Client, where: ContainerRef, *, stdin: bool = False, tty: bool = False
 ) -> AsyncGenerator[ExecSession]:
-    """The streams of a container's main process, from now on."""
-    async with _process(client, "attach", where, _wanted(stdin=stdin, tty=tty)) as process:
+    """Attaches to the streams of a container's main process, from now on."""
+    async with _process(client, "attach", where, _stream_params(stdin=stdin, tty=tty)) as process:
         yield process
 
 
 async def run(client: Client, where: ContainerRef, command: Sequence[str], stdin: bytes = b"") -> ExecResult:
-    """Runs a command to its end and returns all it said, up to 16 MiB of each stream."""
+    """Runs a command to its end and returns its output, up to 16 MiB of each stream."""
     kept = {OutputStream.STDOUT: bytearray(), OutputStream.STDERR: bytearray()}
     async with execute(client, where, command, stdin=bool(stdin)) as process:
         try:
-            # Side by side: a command that answers while it is spoken to would wait for us, and we for it.
+            # In parallel: a command that writes before it has read its input would block.
             async with anyio.create_task_group() as group:
                 if stdin:
-                    group.start_soon(_give, process, stdin)
-                await _hear(process, command[0], kept)
+                    group.start_soon(_feed, process, stdin)
+                await _collect(process, command[0], kept)
                 group.cancel_scope.cancel()
         except BaseExceptionGroup as several:
             raise only_error(several) from None
     return ExecResult(process.code or 0, bytes(kept[OutputStream.STDOUT]), bytes(kept[OutputStream.STDERR]))
 
 
-async def _give(process: ExecSession, stdin: bytes) -> None:
+async def _feed(process: ExecSession, stdin: bytes) -> None:
     await process.write(stdin)
     await process.close_stdin()
 
 
-async def _hear(process: ExecSession, program: str, kept: Mapping[OutputStream, bytearray]) -> None:
+async def _collect(process: ExecSession, program: str, kept: Mapping[OutputStream, bytearray]) -> None:
     async for output in process:
-        said = kept[output.stream]
-        said += output.data
-        if len(said) > OUTPUT_MAX:
+        output_bytes = kept[output.stream]
+        output_bytes += output.data
+        if len(output_bytes) > OUTPUT_MAX:
             raise Terminal(
                 "kube.command_output",
                 f"{program} wrote more than {OUTPUT_MAX} bytes to {output.stream}.",
-                hint="Read its output piece by piece with `execute`.",
+                hint="Read its output in parts with `execute`.",
             )
 
 
@@ -184,8 +184,8 @@ async def _process(
         yield ExecSession(messages)
 
 
-def _wanted(*, stdin: bool, tty: bool) -> list[tuple[str, str]]:
-    # A terminal has one output; asking for a second is refused.
+def _stream_params(*, stdin: bool, tty: bool) -> list[tuple[str, str]]:
+    # A terminal has one output; the server rejects a request for a second.
     streams = {"stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
     return [(name, "true" if wanted else "false") for name, wanted in streams.items()]
 
@@ -194,13 +194,13 @@ def _exit_code(data: bytes) -> int:
     try:
         status = msgspec.json.decode(data, type=Status)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        status = Status(message="its status is no Status")
+        status = Status(message="the final message is not a Status")
     if status.status == "Success":
         return 0
     codes = [cause.message for cause in status.details.causes if cause.reason == "ExitCode"]
     if codes and codes[0].lstrip("-").isdecimal():
         return int(codes[0])
-    # Runtimes hand on what others told them; what went wrong is said last.
+    # Container runtimes prefix the errors of other programs; the cause comes last.
     why = (status.message or status.reason).rpartition("unable to start container process: ")[2]
     raise Terminal(
         "kube.command_failed",

@@ -1,4 +1,4 @@
-"""Connections to ports of pods through the API server: one as a stream of bytes, or as many as come to a local listener."""
+"""Port forwarding to pods through the API server: one connection as a byte stream, or a local listener for many."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -30,14 +30,14 @@ log = logger(__name__)
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 # Streams of the side that opened the connection have odd numbers.
 _ERROR, _DATA = 1, 3
-# What is read and sent in one go.
-PIECE_MAX = 64 * 1024
-# At once, for one listener; what is more waits to be served. Half of what a client may have open: others ask it too.
+# The most bytes read and sent at once.
+CHUNK_MAX = 64 * 1024
+# The limit for one listener; further connections wait. Half of the client's limit, because the client has other users.
 CONNECTIONS_MAX = 64
 
 
 class PortStream(ByteStream):
-    """A connection to a port of a pod. Either side may be done before the other, as with TCP."""
+    """A connection to a port of a pod. Either side may end first, as with TCP."""
 
     def __init__(self, messages: Messages, port: int) -> None:
         self._messages = messages
@@ -47,7 +47,7 @@ class PortStream(ByteStream):
         self._open = {_ERROR, _DATA}
 
     async def greet(self) -> None:
-        """Asks for the port: a stream for complaints, on which we have nothing to say, and one for the bytes."""
+        """Opens the two streams of a port: one for errors, whose sending side is closed, and one for data."""
         writer, common = Writer(), {"port": str(self._port), "requestid": "0"}
         await self._messages.send(
             writer.open(_ERROR, {"streamtype": "error", **common})
@@ -55,8 +55,8 @@ class PortStream(ByteStream):
             + writer.open(_DATA, {"streamtype": "data", **common})
         )
 
-    async def receive(self, max_bytes: int = PIECE_MAX) -> bytes:
-        # The bytes may end before the complaint that says why: only both ends are the end.
+    async def receive(self, max_bytes: int = CHUNK_MAX) -> bytes:
+        # The data may end before the error that explains it, so both streams must end.
         while not self._ready and self._open:
             message = await self._messages.receive()
             if message is None:
@@ -65,9 +65,9 @@ class PortStream(ByteStream):
                 await self._take(frame)
         if not self._ready:
             raise anyio.EndOfStream
-        piece = bytes(self._ready[:max_bytes])
+        chunk = bytes(self._ready[:max_bytes])
         del self._ready[:max_bytes]
-        return piece
+        return chunk
 
     async def _take(self, frame: Frame) -> None:
         match frame:
@@ -82,7 +82,7 @@ class PortStream(ByteStream):
 
     def _take_data(self, frame: Data) -> None:
         if frame.stream not in self._open:
-            # Of a stream that was never opened, or that has ended: not bytes of this port.
+            # Data of a stream that was never opened or has ended does not belong to this port.
             return
         if frame.stream == _ERROR and frame.data:
             raise Retry(
@@ -95,14 +95,14 @@ class PortStream(ByteStream):
             self._open.discard(frame.stream)
 
     async def send(self, item: bytes) -> None:
-        for start in range(0, len(item), PIECE_MAX):
-            await self._messages.send(data_frame(_DATA, item[start : start + PIECE_MAX]))
+        for start in range(0, len(item), CHUNK_MAX):
+            await self._messages.send(data_frame(_DATA, item[start : start + CHUNK_MAX]))
 
     async def send_eof(self) -> None:
         await self._messages.send(data_frame(_DATA, b"", last=True))
 
     async def aclose(self) -> None:
-        """The connection ends with the block that opened it."""
+        """Does nothing: the connection ends with the block that opened it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,13 @@ class PodPort:
 
 
 def log_broken(target: PodPort, why: str) -> None:
-    """For programs whose log somebody reads."""
+    """Logs a broken connection; the default of `forward`."""
     log.warning("forwarded connection broke", pod=target.pod, port=target.port, why=why)
 
 
 @asynccontextmanager
 async def open_port(client: Client, target: PodPort) -> AsyncGenerator[PortStream]:
-    """One connection, as a stream of bytes."""
+    """Opens one connection as a stream of bytes."""
     path = POD.path(target.namespace, target.pod, "portforward")
     async with open_messages(client.transport, path, (), PROTOCOL) as messages:
         stream = PortStream(messages, target.port)
@@ -137,9 +137,9 @@ async def forward(
     port: int = 0,
     tell: Callable[[PodPort, str], None] = log_broken,
 ) -> AsyncGenerator[int]:
-    """Listens here while the block lasts, and connects whoever comes to the pod's port. Gives the local port.
+    """Listens locally while the block lasts, and connects each client to the pod's port. Yields the local port.
 
-    `tell` hears why a connection broke: whoever made it sees only that it did.
+    `tell` is called with the reason when a connection breaks, because the local client does not get it.
     """
     free = anyio.Semaphore(CONNECTIONS_MAX)
 
@@ -160,17 +160,17 @@ async def forward(
 
 
 async def _carry(local: ByteStream, remote: PortStream) -> None:
-    """Both ways, until the pod is done. A client that is done first still gets the rest of the answer."""
+    """Copies both ways until the pod has ended. A client that ends first still gets the rest of the response."""
 
     async def upward() -> None:
-        async for piece in local:
-            await remote.send(piece)
+        async for chunk in local:
+            await remote.send(chunk)
         await remote.send_eof()
 
     async with anyio.create_task_group() as group:
         group.start_soon(upward)
-        async for piece in remote:
-            await local.send(piece)
+        async for chunk in remote:
+            await local.send(chunk)
         group.cancel_scope.cancel()
 
 

@@ -84,7 +84,8 @@ class SpdyReader:
     """Splits a stream of bytes into frames. A frame has a 24-bit length, which bounds the memory."""
 
     def __init__(self) -> None:
-        # Bytes are added and removed in place: copying the rest for each piece would cost the square of a frame's length.
+        # Bytes are added and removed in place, because copying the rest for each chunk would be quadratic in a frame's
+        # length.
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Frame]:

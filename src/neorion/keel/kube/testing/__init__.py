@@ -1,7 +1,7 @@
-"""A Kubernetes API in memory, for the tests of whoever uses the kit, in real and in simulated time.
+"""A Kubernetes API in memory for tests, in real and in simulated time.
 
-It keeps the promises of the port that controllers rely on, and the contract suite holds it to them beside a real API
-server. Schemas, rights, quotas and controllers must not be looked for here: it stores what it is given.
+Implements the parts of the port that controllers use; the contract suite also runs on a real API
+server. Has no schemas, permissions, quotas or controllers: it stores what it receives.
 """
 
 from neorion.keel.kube.testing.api import MemoryApi

@@ -1,4 +1,4 @@
-"""The memory double's door: the port `Api` over a cluster in memory, one door for each client."""
+"""The port `KubeApi` over a cluster in memory, one instance per client."""
 
 import builtins
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -43,16 +43,16 @@ from neorion.keel.kube.testing.patches import merged, patched
 T = TypeVar("T")
 Test = Callable[[Json], bool]
 
-# As a server does, so that watchers can resume near the present.
+# Sent like a server's, so that watchers can resume near the present.
 BOOKMARK_EVERY: Final = Duration.of(seconds=60)
 WATCH_LASTS: Final = Duration.of(minutes=5)
 
 
 class MemoryApi:
-    """What one client sees of a memory cluster. `user` is its name in the cluster's count of writes.
+    """The API of a memory cluster for one client. `user` is its name in the cluster's count of writes.
 
-    Each call passes the fault points `kube.<verb>.asked`, before anything has happened, and `kube.<verb>.done`, when it
-    has and the answer is on its way; a watch passes `kube.watch.told` before each event.
+    Each call passes the fault points `kube.<verb>.asked`, before the call takes effect, and `kube.<verb>.done`, after
+    it and before the response. A watch passes `kube.watch.told` before each event.
     """
 
     def __init__(self, cluster: MemoryCluster, clock: Clock, user: str = "tester") -> None:
@@ -151,7 +151,7 @@ class MemoryApi:
         )
 
     async def evict(self, name: str, namespace: str, how: DeleteOptions = DELETE) -> None:
-        """No budget forbids it here."""
+        """Deletes the pod: disruption budgets do not exist here."""
         await self.delete(POD, name, namespace, how)
 
     async def scale(self, kind: Kind[T], name: str, replicas: int, namespace: str = "") -> None:
@@ -199,7 +199,7 @@ class MemoryApi:
         version = int(since or history.version)
         if not since:
             for body in self._selected(kind, namespace, select):
-                yield _told(Added, kind, body)
+                yield _watch_event(Added, kind, body)
             yield Bookmark(str(version), initial_done=True)
         ends = self._clock.monotonic() + WATCH_LASTS.seconds
         while self._clock.monotonic() < ends:
@@ -218,17 +218,17 @@ class MemoryApi:
 
 
 def _event(kind: Kind[T], change: Change, test: Test) -> WatchEvent[T] | None:
-    """What the change means to somebody who sees only what is selected."""
+    """The event of a change for a watcher of the selected objects; None if it does not concern them."""
     before = change.before is not None and test(change.before)
     if change.after is not None and test(change.after):
-        return _told(Modified if before else Added, kind, change.after)
+        return _watch_event(Modified if before else Added, kind, change.after)
     if change.before is not None and before:
         last = merged(change.before, {"metadata": {"resourceVersion": str(change.version)}})
-        return _told(Deleted, kind, last)
+        return _watch_event(Deleted, kind, last)
     return None
 
 
-def _told(
+def _watch_event(
     event: type[Added[T]] | type[Modified[T]] | type[Deleted[T]], kind: Kind[T], body: Json
 ) -> WatchEvent[T]:
     try:
@@ -259,7 +259,7 @@ def _field_test(text: str) -> Test:
 
 
 def _through_json(manifest: Manifest) -> Json:
-    """As it would arrive: nothing of the caller's is shared."""
+    """Copies a manifest through JSON, so that nothing is shared with the caller."""
     return msgspec.json.decode(msgspec.json.encode(manifest))
 
 

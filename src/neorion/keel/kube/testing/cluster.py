@@ -17,12 +17,12 @@ from neorion.keel.kube.testing.field_ownership import Json
 from neorion.keel.kube.testing.history import Change, WatchHistory
 from neorion.keel.kube.testing.patches import merged
 
-# A server counts the generations of these kinds' specs; of other built-in kinds it does not.
+# Of the core group, only these kinds have generations.
 _CORE_WITH_GENERATION: Final = frozenset({"pods", "replicationcontrollers"})
 _GROUPS_WITHOUT_GENERATION: Final = frozenset(
     {"coordination.k8s.io", "events.k8s.io", "rbac.authorization.k8s.io", "storage.k8s.io"}
 )
-# What a client cannot change, whatever it sends.
+# Fields that clients cannot change.
 _SERVERS_OWN: Final = (
     "uid",
     "creationTimestamp",
@@ -34,7 +34,7 @@ _SERVERS_OWN: Final = (
 
 @dataclass(slots=True)
 class StoredObject:
-    """An object, and who owns which of its fields."""
+    """An object, and the owners of its fields."""
 
     body: Json
     owners: field_ownership.Owners = field(default_factory=dict[str, set[field_ownership.Path]])
@@ -42,7 +42,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A write that is about to happen; an admission hook may raise to refuse it."""
+    """A write before it happens; an admission hook may raise to reject it."""
 
     user: str
     verb: str
@@ -53,19 +53,22 @@ class WriteRequest:
 
 
 class MemoryCluster:
-    """One truth for many clients. Bodies that have been stored are never changed in place: whoever has one may keep it."""
+    """The state of a cluster, shared by many clients.
+
+    Stored bodies are never changed in place, so callers may keep them.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._uids = count(1)
-        self._shelves: dict[str, tuple[Kind[Any], dict[ObjectKey, StoredObject]]] = {}
+        self._objects: dict[str, tuple[Kind[Any], dict[ObjectKey, StoredObject]]] = {}
         self.history = WatchHistory()
         self.admit: Callable[[WriteRequest], None] = lambda _: None
         # Writes that changed something, by user.
         self.writes: Counter[str] = Counter()
 
     def entries(self, kind: Kind[Any]) -> dict[ObjectKey, StoredObject]:
-        return self._shelves.setdefault(kind.resource, (kind, {}))[1]
+        return self._objects.setdefault(kind.resource, (kind, {}))[1]
 
     def entry(self, kind: Kind[Any], key: ObjectKey) -> StoredObject:
         found = self.entries(kind).get(key)
@@ -102,7 +105,7 @@ class MemoryCluster:
     def apply(
         self, kind: Kind[Any], body: Json, *, status: bool, force: bool, user: str, manager: str
     ) -> Json:
-        """Server-side apply: what the manager wants, all of it and nothing else of it."""
+        """Server-side apply: sets the manager's fields and removes those that it no longer applies."""
         key = _key(kind, body)
         entry = self.entries(kind).get(key)
         meta: Json = body.get("metadata", {})
@@ -152,7 +155,7 @@ class MemoryCluster:
     def delete(
         self, kind: Kind[Any], key: ObjectKey, preconditions: Json, *, grace: int | None, user: str
     ) -> Json:
-        """Gone at once, or marked and kept until its finalizers are off or its grace is over."""
+        """Deletes an object at once, or marks it until its finalizers are removed or its grace period is over."""
         entry = self.entry(kind, key)
         _check_preconditions(kind, entry.body, preconditions)
         meta = entry.body["metadata"]
@@ -168,13 +171,13 @@ class MemoryCluster:
         return self._store(kind, key, entry, StoredObject(after, entry.owners), (user, "delete"))
 
     def collect(self) -> int:
-        """What the garbage collector does, once: removes objects all of whose owners are gone. Returns how many."""
+        """Runs the garbage collector once: removes objects whose owners are all gone. Returns their number."""
         alive = {
-            entry.body["metadata"]["uid"] for _, things in self._shelves.values() for entry in things.values()
+            entry.body["metadata"]["uid"] for _, things in self._objects.values() for entry in things.values()
         }
         orphans = [
             (kind, key)
-            for kind, things in self._shelves.values()
+            for kind, things in self._objects.values()
             for key, entry in things.items()
             if (owners := entry.body["metadata"].get("ownerReferences"))
             and not any(owner["uid"] in alive for owner in owners)
@@ -191,7 +194,7 @@ class MemoryCluster:
         after: StoredObject,
         act: tuple[str, str],
     ) -> Json:
-        """Fills in what is the server's own, and stores the object if that changes anything."""
+        """Sets the fields that belong to the server, and stores the object if anything changes."""
         after.body["metadata"] = meta = dict[str, Any](after.body.get("metadata", {}))
         for name in _SERVERS_OWN:
             meta.pop(name, None)
@@ -282,7 +285,7 @@ def _not_found(kind: Kind[Any], key: ObjectKey) -> Error:
 
 
 def _merged_parts(live: Json, body: Json, *, status: bool) -> Json:
-    """A client writes either the status or everything else."""
+    """Merges a write into an object: a client writes either the status or everything else."""
     base, top = (live, body) if status else (body, live)
     after = {name: deepcopy(part) for name, part in base.items() if name != "status"}
     if "status" in top:

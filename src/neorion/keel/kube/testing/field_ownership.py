@@ -1,6 +1,6 @@
-"""Who owns which field: server-side apply in small.
+"""Ownership of fields by managers: a small version of server-side apply.
 
-A field is named by its path; an element of a list that has keys is named by its key, any other list is one value.
+A field is identified by its path. An element of a list with keys is identified by its key; any other list is one value.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ Step = str | tuple[str, ...]
 Path = tuple[Step, ...]
 Owners = dict[str, set[Path]]
 
-# Lists whose elements are told apart by a key, as in the schemas of the built-in kinds; () means the element itself.
+# Lists whose elements are identified by a key, as in the schemas of the built-in kinds; () means the element itself.
 LIST_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "conditions": ("type",),
     "containers": ("name",),
@@ -23,7 +23,7 @@ LIST_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "volumeMounts": ("mountPath",),
     "volumes": ("name",),
 }
-# Who an object is: nobody owns these.
+# Fields of the identity, which have no owner.
 _IDENTITY: Final[frozenset[Path]] = frozenset(
     {
         ("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"), ("metadata", "uid"),
@@ -37,9 +37,9 @@ ABSENT: Final = object()
 def owned_by_apply(
     owners: Owners, manager: str, live: Json, wanted: Json
 ) -> tuple[Json, list[tuple[str, Path]]]:
-    """The object with `wanted` applied, and the fields over which others would have to be overruled.
+    """Returns the object with `wanted` applied, and the conflicting fields of other managers.
 
-    Fields that the manager applied before and no longer wants go away unless another manager owns them too.
+    Fields that the manager applied before and omits now are removed, unless another manager owns them too.
     """
     ordered = list(leaves(wanted))
     now = set(ordered)
@@ -51,7 +51,7 @@ def owned_by_apply(
         if get(live, path) != get(wanted, path)
     ]
     result = deepcopy(live)
-    # An element goes before its fields: without its key it could not be found.
+    # An element is removed before its fields, because without its key it could not be found.
     for path in sorted(owners.get(manager, set()) - now, key=len):
         if not any(path in theirs for other, theirs in owners.items() if other != manager):
             _remove(result, path)
@@ -61,12 +61,12 @@ def owned_by_apply(
 
 
 def take_over(owners: Owners, manager: str, fields: set[Path], *, applied: bool) -> None:
-    """Gives the fields to the manager; one who applies owns exactly these, one who updates owns these too."""
+    """Assigns fields to the manager: an apply replaces its set of fields, an update adds to it."""
     owners[manager] = fields if applied else owners.get(manager, set()) | fields
 
 
 def disown(owners: Owners, fields: set[Path], *, spare: str) -> None:
-    """Takes the fields from everybody but one; whoever owns nothing is forgotten."""
+    """Removes the fields from all managers except `spare`, and drops managers without fields."""
     for other in [name for name in owners if name != spare]:
         owners[other] -= fields
         if not owners[other]:
@@ -97,10 +97,10 @@ def leaves(value: Json, path: Path = ()) -> Iterator[Path]:
 
 def get(value: Any, path: Path) -> Any:
     for depth, step in enumerate(path):
-        value = _inside(value, path, depth, step)
+        value = _descend(value, path, depth, step)
         if value is ABSENT:
             return ABSENT
-    # An element with keys is there or not; what it holds are fields of their own.
+    # A list element is present or absent; its content consists of other fields.
     return True if path and isinstance(path[-1], tuple) else value
 
 
@@ -118,11 +118,11 @@ def _put(value: Any, path: Path, leaf: Any) -> None:
 
 
 def _remove(value: Json, path: Path) -> None:
-    """Takes the field away, and what it leaves empty above it."""
+    """Removes the field, and the parents that become empty."""
     *above, last = path
     holder: Any = value
     for depth, step in enumerate(above):
-        holder = _inside(holder, path, depth, step)
+        holder = _descend(holder, path, depth, step)
         if holder is ABSENT:
             return
     if isinstance(last, str):
@@ -133,7 +133,7 @@ def _remove(value: Json, path: Path) -> None:
         _remove(value, tuple(above))
 
 
-def _inside(value: Any, path: Path, depth: int, step: Step) -> Any:
+def _descend(value: Any, path: Path, depth: int, step: Step) -> Any:
     return (
         as_map(value).get(step, ABSENT) if isinstance(step, str) else _element(value, path[depth - 1], step)
     )

@@ -1,4 +1,4 @@
-"""What happened to the objects of the memory cluster, in order, for as long as it is remembered."""
+"""The writes to the memory cluster in order, up to a limit."""
 
 import asyncio
 from collections import deque
@@ -9,13 +9,13 @@ from typing import Final
 from neorion.keel.kube.errors import ResourceExpired
 from neorion.keel.kube.testing.field_ownership import Json
 
-# What a watcher may be behind before it has to list again; tests compact sooner on purpose.
+# The writes that a watcher may be behind before it has to list again; tests compact sooner on purpose.
 CHANGES_MAX: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write: the object before and after it, and the version it made. Never changed afterwards."""
+    """One write: the object before and after it, and its version. Immutable."""
 
     version: int
     resource: str
@@ -24,7 +24,7 @@ class Change:
 
 
 class WatchHistory:
-    """A bounded log with one counter of versions for all kinds, as etcd has."""
+    """A bounded log with one version counter for all kinds, as in etcd."""
 
     def __init__(self) -> None:
         self.version = 1
@@ -44,12 +44,12 @@ class WatchHistory:
         self._news = asyncio.Event()
 
     def compact(self) -> None:
-        """Forgets everything until now: whoever resumes from an older version has to list again."""
+        """Drops all writes until now: a watcher that resumes from an older version has to list again."""
         self._changes.clear()
         self._compacted = self.version
 
     def since(self, version: int) -> list[Change]:
-        """Later changes, oldest first; found from the end, because most watchers are close behind."""
+        """Later changes, oldest first. Searched from the end, because most watchers are close behind."""
         if version < self._compacted:
             raise ResourceExpired(f"The version {version} is too old.")
         tail = list(takewhile(lambda change: change.version > version, reversed(self._changes)))
@@ -57,5 +57,5 @@ class WatchHistory:
         return tail
 
     async def news(self) -> None:
-        """Returns when something has happened."""
+        """Waits for the next write."""
         await self._news.wait()

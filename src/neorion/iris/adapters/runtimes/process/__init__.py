@@ -1,6 +1,6 @@
-"""Attempts as processes of this machine: a process tree each, started within milliseconds and ended whole.
+"""Attempts as process trees of this machine, started within milliseconds and ended completely.
 
-The worker holds a `ProcessRuntime` (`process.runtime`) and speaks over a socket to the fork server, a small process of its
-own that outlives the worker. A result is read by `process.outcome`, a log that was cut by `process.logs`. Nothing is exported
-here, and nothing that the fork server imports may bring asyncio: whatever is loaded is copied at each fork.
+The worker uses a `ProcessRuntime` (`process.runtime`), which calls the fork server over a socket. The fork server is a
+small process that outlives the worker. `result_file` reads results, and `log_files` reads trimmed logs. Modules of the
+fork server must not import asyncio, because all loaded memory is copied at each fork.
 """

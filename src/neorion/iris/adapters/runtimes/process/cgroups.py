@@ -1,10 +1,10 @@
-"""What one attempt may use, enforced by control groups; by resource limits where this process may not make groups.
+"""Resource limits of attempts: control groups, or rlimits where this process may not create groups.
 
-Both versions of control groups are known. Groups are made below the fork server's own, so that whoever limits the worker
-limits its tasks too.
+Both versions of control groups are supported. Groups are children of the fork server's own, so that a limit of the worker
+also limits its tasks.
 """
 
-# ruff: noqa: PTH102, PTH106, PTH110, PTH116 -- see `files`: plain names, plain calls
+# ruff: noqa: PTH102, PTH106, PTH110, PTH116 -- see `layout`: plain names, plain calls
 
 import os
 import resource
@@ -19,25 +19,25 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Threads count too: a node's worth of data loaders fits, and a fork bomb leaves most of the machine's pids to others.
+# Includes threads: enough for the data loaders of a node, and a fork bomb leaves most pids to other processes.
 PIDS_MAX = 8192
-# What even a small task may have; each core it asks for brings a thousand more.
+# Minimum for a small task; each requested core adds a thousand.
 _PIDS_LEAST = 512
 _PREFIX = "iris-"
 _CPU_SHARES_PER_CORE = 1024
 _CPU_SHARES_MIN = 2
 _CPU_WEIGHT_PER_CORE = 100
 _CPU_WEIGHT_MAX = 10_000
-# A directory without others in it.
+# Link count of a directory without subdirectories.
 _NLINK_LEAF = 2
 _READ_BYTES = 1 << 16
-# As many as a worker is likely to run at once of what is short enough to matter.
+# Number of short attempts that a worker is likely to run at once.
 IDLE_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """What an attempt asked for; 0 where it did not."""
+    """Limits of an attempt; 0 means none."""
 
     memory: int
     cpu_milli: int
@@ -49,7 +49,7 @@ def pids_max(cpu_milli: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CgroupManager:
-    """The group below which each attempt gets its own, one directory per controller (version 2: one for all)."""
+    """Parent group of all attempts: one directory per controller (version 2: one for all)."""
 
     version: int
     memory: str
@@ -60,25 +60,25 @@ class CgroupManager:
     def parents(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.memory, self.pids, self.cpu)))
 
-    def make(self, name: str, asked: ResourceLimits) -> None:
-        """The attempt's group, empty as yet. Made by the fork server: a new process pays for every page it touches."""
+    def make(self, name: str, limits: ResourceLimits) -> None:
+        """Creates an attempt's group. The fork server does this, because a new process pays for every page it touches."""
         for parent in self.parents:
             os.mkdir(f"{parent}/{name}")
-        for path, value in self._settings(name, asked):
+        for path, value in self._settings(name, limits):
             _write(path, value)
 
     def join(self, name: str) -> None:
-        """Moves this process, alone and of one thread as yet, into the attempt's group.
+        """Moves this single-threaded process into the attempt's group.
 
-        A thread may move itself without the lock that stops every fork of the machine; waiting for it takes up to tens of
-        milliseconds. Version 2 has that way for threaded groups only.
+        A thread can move itself without the lock that blocks every fork of the machine, which may take tens of
+        milliseconds. Version 2 supports this only for threaded groups.
         """
         file = "cgroup.procs" if self.version == 2 else "tasks"
         for parent in self.parents:
             _write(f"{parent}/{name}/{file}", "0")
 
     def ran_out_of_memory(self, name: str) -> bool:
-        """Whether the kernel killed anything of the attempt for want of memory."""
+        """True if the kernel killed a process of the attempt for lack of memory."""
         file = "memory.events" if self.version == 2 else "memory.oom_control"
         try:
             lines = _read(f"{self.memory}/{name}/{file}").splitlines()
@@ -86,16 +86,16 @@ class CgroupManager:
             return False
         return any(line.startswith(b"oom_kill ") and line != b"oom_kill 0" for line in lines)
 
-    def as_new(self, name: str, asked: ResourceLimits) -> bool:
-        """Whether another attempt may have this group: nobody is in it or below it, and next to nothing is charged to it.
+    def is_reusable(self, name: str, limits: ResourceLimits) -> bool:
+        """True if another attempt may use this group: it has no processes or subgroups, and almost no charged memory.
 
-        What a task leaves in a memory file system stays charged to its group when it has ended.
+        Files that a task leaves in a memory file system stay charged to its group.
         """
         usage = "memory.current" if self.version == 2 else "memory.usage_in_bytes"
         try:
             return (
                 not _read(f"{self.pids}/{name}/cgroup.procs")
-                and (not asked.memory or int(_read(f"{self.memory}/{name}/{usage}")) <= asked.memory // 16)
+                and (not limits.memory or int(_read(f"{self.memory}/{name}/{usage}")) <= limits.memory // 16)
                 and not self.ran_out_of_memory(name)
                 and all(os.stat(f"{parent}/{name}").st_nlink == _NLINK_LEAF for parent in self.parents)
             )
@@ -103,7 +103,7 @@ class CgroupManager:
             return False
 
     def kill(self, name: str) -> None:
-        """Everything in the attempt's group, at once however fast it forks: first it may not, then it is killed."""
+        """Kills all processes of the group. New forks are forbidden first, so that none can escape."""
         with suppress(OSError):
             _write(f"{self.pids}/{name}/pids.max", "0")
             for pid in Path(self.pids, name, "cgroup.procs").read_text().split():
@@ -111,7 +111,7 @@ class CgroupManager:
                     os.kill(int(pid), signal.SIGKILL)
 
     def remove(self, name: str) -> None:
-        """A group whose last process is still being buried stays, and is swept when all are."""
+        """Removes a group. One whose last process is not reaped yet is left for `sweep`."""
         for parent in self.parents:
             try:
                 os.rmdir(f"{parent}/{name}")
@@ -119,39 +119,39 @@ class CgroupManager:
                 _clear(f"{parent}/{name}")
 
     def sweep(self) -> None:
-        """Removes every group of which nothing is left, and the one above them."""
+        """Removes all empty groups and the parent group."""
         for parent in self.parents:
             _clear(parent)
 
-    def sweep_after_the_dead(self) -> None:
-        """What others left beside these, who were killed together with their guardians."""
+    def sweep_abandoned(self) -> None:
+        """Removes groups of fork servers that were killed together with their supervisors."""
         for parent in map(Path, self.parents):
             for path in parent.parent.glob(f"{_PREFIX}*"):
                 owner = path.name.removeprefix(_PREFIX)
                 if owner.isdigit() and not Path("/proc", owner).exists():
                     _clear(str(path))
 
-    def _settings(self, name: str, asked: ResourceLimits) -> Iterator[tuple[str, str]]:
-        yield f"{self.pids}/{name}/pids.max", str(pids_max(asked.cpu_milli))
-        cores = asked.cpu_milli / 1000
+    def _settings(self, name: str, limits: ResourceLimits) -> Iterator[tuple[str, str]]:
+        yield f"{self.pids}/{name}/pids.max", str(pids_max(limits.cpu_milli))
+        cores = limits.cpu_milli / 1000
         if self.version == 2:
-            if asked.memory:
-                yield f"{self.memory}/{name}/memory.max", str(asked.memory)
-                yield from _where_known(f"{self.memory}/{name}/memory.swap.max", "0")
+            if limits.memory:
+                yield f"{self.memory}/{name}/memory.max", str(limits.memory)
+                yield from _if_supported(f"{self.memory}/{name}/memory.swap.max", "0")
             if cores:
                 weight = round(cores * _CPU_WEIGHT_PER_CORE)
                 yield f"{self.cpu}/{name}/cpu.weight", str(min(max(weight, 1), _CPU_WEIGHT_MAX))
             return
-        if asked.memory:
-            yield f"{self.memory}/{name}/memory.limit_in_bytes", str(asked.memory)
-            yield from _where_known(f"{self.memory}/{name}/memory.memsw.limit_in_bytes", str(asked.memory))
+        if limits.memory:
+            yield f"{self.memory}/{name}/memory.limit_in_bytes", str(limits.memory)
+            yield from _if_supported(f"{self.memory}/{name}/memory.memsw.limit_in_bytes", str(limits.memory))
         if cores:
             shares = max(round(cores * _CPU_SHARES_PER_CORE), _CPU_SHARES_MIN)
             yield f"{self.cpu}/{name}/cpu.shares", str(shares)
 
 
 class CgroupCache:
-    """The groups of attempts that have ended, for others that ask for the same: to make and remove them costs half a fork."""
+    """Cache of groups of ended attempts, because creating and removing groups costs half a fork."""
 
     def __init__(self, groups: CgroupManager) -> None:
         self._groups = groups
@@ -159,42 +159,42 @@ class CgroupCache:
         self._taken: dict[str, ResourceLimits] = {}
         self._idle: OrderedDict[str, ResourceLimits] = OrderedDict()
 
-    def take(self, asked: ResourceLimits) -> str:
-        name = next((name for name, limits in self._idle.items() if limits == asked), "")
+    def take(self, limits: ResourceLimits) -> str:
+        name = next((name for name, idle in self._idle.items() if idle == limits), "")
         if name:
             del self._idle[name]
         else:
             self._made += 1
             name = f"task-{self._made}"
-            self._groups.make(name, asked)
-        self._taken[name] = asked
+            self._groups.make(name, limits)
+        self._taken[name] = limits
         return name
 
     def kill(self, name: str) -> None:
-        """Everything in it; nobody gets it after that."""
+        """Kills all processes of the group, which is not reused afterwards."""
         self._taken.pop(name, None)
         self._groups.kill(name)
 
-    def give_back(self, name: str) -> None:
-        asked = self._taken.pop(name, None)
-        if asked is None or not self._groups.as_new(name, asked):
+    def release(self, name: str) -> None:
+        limits = self._taken.pop(name, None)
+        if limits is None or not self._groups.is_reusable(name, limits):
             self._groups.remove(name)
             return
-        self._idle[name] = asked
+        self._idle[name] = limits
         if len(self._idle) > IDLE_MAX:
-            # The one that nobody has asked for the longest.
+            # The least recently used one.
             self._groups.remove(self._idle.popitem(last=False)[0])
 
 
 def _clear(group: str) -> None:
-    """With the groups that tasks made below theirs. One in which something still lives stays."""
+    """Removes a group and the groups that tasks created below it. A group with processes stays."""
     for path, _, _ in os.walk(group, topdown=False):
         with suppress(OSError):
             os.rmdir(path)
 
 
-def _where_known(path: str, value: str) -> Iterator[tuple[str, str]]:
-    """Swap is limited where the kernel counts it."""
+def _if_supported(path: str, value: str) -> Iterator[tuple[str, str]]:
+    """Yields the setting if the kernel supports it, e.g. the accounting of swap."""
     if os.path.exists(path):
         yield path, value
 
@@ -216,12 +216,12 @@ def _write(path: str, value: str) -> None:
 
 
 def find() -> CgroupManager | None:
-    """The groups this process may make, which have its number in their name, or None, said once in the log."""
+    """Groups of this process, with its pid in their name, or None with a log message if it may not create any."""
     name = f"{_PREFIX}{os.getpid()}"
     try:
         groups = _version_1(name) or _version_2(name)
         groups.sweep()
-        groups.sweep_after_the_dead()
+        groups.sweep_abandoned()
         for parent in map(Path, groups.parents):
             parent.mkdir(exist_ok=True)
         _enable(groups)
@@ -231,10 +231,10 @@ def find() -> CgroupManager | None:
     return groups
 
 
-def join_limits(asked: ResourceLimits) -> None:
-    """Without groups: memory by process, and processes by user, which the kernel does not hold against root."""
-    if asked.memory:
-        resource.setrlimit(resource.RLIMIT_DATA, (asked.memory, asked.memory))
+def join_limits(limits: ResourceLimits) -> None:
+    """Limits without groups: memory per process, and processes per user, which the kernel does not apply to root."""
+    if limits.memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (limits.memory, limits.memory))
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     most = PIDS_MAX if hard == resource.RLIM_INFINITY else min(PIDS_MAX, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
@@ -255,7 +255,7 @@ def _version_2(name: str) -> CgroupManager:
 
 
 def _enable(groups: CgroupManager) -> None:
-    """Version 2 hands controllers down one level at a time; this fails where processes live in between."""
+    """Enables controllers, in version 2 one level at a time. It fails if a level in between has processes."""
     if groups.version == 2:
         below = Path(groups.memory)
         for path in (below.parent, below):
@@ -263,7 +263,7 @@ def _enable(groups: CgroupManager) -> None:
 
 
 def _own_groups() -> dict[str, str]:
-    """Controller → the group of this process, relative to where the controller is mounted; "" is version 2."""
+    """Group of this process per controller, relative to the controller's mount; "" is the key of version 2."""
     found: dict[str, str] = {}
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)

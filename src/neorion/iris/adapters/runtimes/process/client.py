@@ -1,4 +1,4 @@
-"""The worker's connection to its fork server: found or started, kept up, and made anew when it breaks."""
+"""Connection of the worker to its fork server, which it starts if necessary. A broken connection is made again."""
 
 import asyncio
 import os
@@ -26,32 +26,32 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# A fork server may be on its way out just when we knock; more often than this in a row is no coincidence.
+# A fork server may exit just when the worker connects. More failures in a row have another cause.
 TRIES = 3
-# The interpreter's start, and the burial of what an earlier fork server left.
+# Time for the start of the interpreter, and for reaping the processes of an earlier fork server.
 LAUNCH_S_MAX = 60
 OWN_LOG_BYTES_MAX = 1 << 20
 _MODULE = "neorion.iris.adapters.runtimes.process.forkserver"
-# How the interpreter finds itself, and whose it is; nothing else of the worker's environment reaches the fork server.
+# Variables for the interpreter's own paths and its machine. The fork server gets no others from the worker.
 _PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONPATH", MACHINE_ENV)
 _READ_BYTES = 1 << 18
 
 
 class ForkServerClient:
-    """Sends requests, several in one frame where they come together, and matches the answers to them.
+    """Client that sends requests, several per frame, and matches the replies to them.
 
-    Every request is idempotent, so those without an answer are sent again when the connection had to be made anew.
+    Every request is idempotent, so requests without a reply are sent again on a new connection.
     """
 
     def __init__(
         self,
         files: RuntimeLayout,
-        told: Callable[[Sequence[AttemptReport]], None],
+        on_update: Callable[[Sequence[AttemptReport]], None],
         first: Callable[[], Request | None],
     ) -> None:
-        """`told` hears of changed states; `first` is what a fork server must hear before anything else."""
+        """`on_update` is called with changed states. `first` makes the first request to a new fork server."""
         self._files = files
-        self._told = told
+        self._on_update = on_update
         self._first = first
         self._pending: dict[int, tuple[Request, asyncio.Future[Refusal]]] = {}
         self._outbox: list[Request] = []
@@ -77,7 +77,7 @@ class ForkServerClient:
             self._pending.pop(request.id, None)
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Started when a fork server is connected and everything it knows is known here."""
+        """Runs the connection. It reports as started when it is connected and all states are known."""
         try:
             reader, writer = await self._connect()
             task_status.started()
@@ -104,15 +104,15 @@ class ForkServerClient:
                 await self._launch()
                 continue
             self._codec = protocol.reports()
-            heard = False
+            received = False
             try:
-                # The first thing to be heard is everything, in as many pieces as it takes.
-                while not heard and (data := await _read(reader)):
-                    heard = self._hear(data)
+                # The first message contains all states, in as many pieces as it takes.
+                while not received and (data := await _read(reader)):
+                    received = self._dispatch(data)
             finally:
-                if not heard:
+                if not received:
                     writer.close()
-            if heard:
+            if received:
                 first = self._first()
                 self._outbox = [*filter(None, [first]), *(request for request, _ in self._pending.values())]
                 self._wake.set()
@@ -152,36 +152,36 @@ class ForkServerClient:
                 try:
                     await writer.drain()
                 except OSError:
-                    # The receiving half sees the same, and these are still pending.
+                    # `_receive` also sees the end of the connection, and these requests are still pending.
                     return
 
     async def _receive(self, reader: asyncio.StreamReader) -> None:
         while data := await _read(reader):
-            self._hear(data)
+            self._dispatch(data)
 
-    def _hear(self, data: bytes) -> bool:
-        """Whether there was anything whole in it."""
-        heard = False
+    def _dispatch(self, data: bytes) -> bool:
+        """Handles the complete messages of the data. True if there was one."""
+        received = False
         for report in self._codec.feed(data):
-            heard = True
+            received = True
             match report:
                 case Reply(id_, refusal):
                     _, answer = self._pending.get(id_, (None, None))
                     if answer is not None and not answer.done():
                         answer.set_result(refusal)
                 case StatusUpdate(states):
-                    self._told(states)
+                    self._on_update(states)
                 case _:
                     raise Conflict(
                         "runtime.replaced",
                         "Another worker process has taken over the fork server.",
                         hint="Run one worker for each directory.",
                     )
-        return heard
+        return received
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
-    """Nothing where the other side is gone."""
+    """Reads data; empty if the connection has ended."""
     try:
         return await reader.read(_READ_BYTES)
     except OSError:
@@ -189,4 +189,4 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 def _closed() -> Retry:
-    return Retry("runtime.closed", "The runtime is closed.", hint="Open it again; what runs goes on.")
+    return Retry("runtime.closed", "The runtime is closed.", hint="Open the runtime again.")

@@ -1,4 +1,4 @@
-"""What a task finds around it: its variables and its program. Built from nothing, so that the worker's secrets stay its own."""
+"""Environment of a task: its variables and its program. The worker's own variables, e.g. secrets, are not inherited."""
 
 import os
 import shutil
@@ -9,10 +9,10 @@ from pathlib import Path
 from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.protocol import StartRequest
 
-# As shells read them.
+# Exit codes of shells.
 NOT_FOUND = 127
 NOT_RUNNABLE = 126
-# A function ran, and the disk had no room for what it returned: "input/output error" in sysexits.h.
+# The disk had no room for the value of a function: "input/output error" in sysexits.h.
 NO_ROOM = 74
 
 _PATH = os.pathsep.join(
@@ -26,14 +26,14 @@ _PATH = os.pathsep.join(
         "/bin",
     )
 )
-# Where setup commands keep what is to last: one directory for each environment, by its content.
+# Directory for lasting files of setup commands: one per environment, by its content.
 KEPT = "IRIS_ENV_DIR"
 BASE = {"PATH": _PATH, "LANG": "C.UTF-8"}
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What was built for a task: folders with packages, folders with programs, and variables."""
+    """Built environment of a task: folders of packages, folders of programs, and variables."""
 
     packages: tuple[str, ...]
     programs: tuple[str, ...]
@@ -41,7 +41,7 @@ class Built:
 
 
 class TaskStartError(Exception):
-    """The task cannot be begun; the sentence is for the user."""
+    """The task cannot be started. The sentence is for the user."""
 
     def __init__(self, code: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -59,12 +59,12 @@ def variables(job: StartRequest, work: str, built: Built | None = None) -> dict[
 
 
 def program(argv: list[str], found: dict[str, str]) -> str:
-    """The file behind the command's first word, as the task's own PATH and working directory have it."""
+    """Path of the command's program, found with the task's own PATH and working directory."""
     path = shutil.which(argv[0], path=found["PATH"])
     if path is not None:
         return path
     if "/" in argv[0] and os.path.exists(argv[0]):  # noqa: PTH110 -- relative to the task's directory, as it is
-        raise TaskStartError(NOT_RUNNABLE, f'"{argv[0]}" is not a program: it may not be executed.')
+        raise TaskStartError(NOT_RUNNABLE, f'"{argv[0]}" is not executable.')
     raise TaskStartError(NOT_FOUND, f'There is no program "{argv[0]}" on this worker.')
 
 

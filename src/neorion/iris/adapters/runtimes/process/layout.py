@@ -1,10 +1,10 @@
-"""Where everything of the runtime lies on disk.
+"""Layout of the runtime's files on disk.
 
-What belongs to one attempt is named by plain texts, not `Path`s: these names are made and used in every forked process,
-where each object touched is a page copied.
+Files of an attempt have plain strings as paths, not `Path`s: they are used in every forked process,
+where each touched object costs a copied page.
 """
 
-# ruff: noqa: PTH104, PTH119 -- as said
+# ruff: noqa: PTH104, PTH119 -- plain names, plain calls
 
 import os
 import re
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
 
-# An attempt's id becomes a file name: no separators, no leading dot, no room for tricks.
+# An attempt's id becomes a file name, so separators and leading dots are not allowed.
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -24,9 +24,9 @@ def is_safe(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AttemptDir:
-    """Everything of one attempt, in a folder of its own: `work` is where its task runs.
+    """Folder of one attempt. Its task runs in `work`.
 
-    That the folder exists says that the attempt was accepted and not yet forgotten.
+    The folder exists while the attempt is accepted and not yet forgotten.
     """
 
     home: str
@@ -36,13 +36,13 @@ class AttemptDir:
 
     @property
     def refusal(self) -> str:
-        """Why the task could not be begun: its exit code and one sentence, written by the attempt's own process."""
+        """File with the reason why the task could not start: exit code and one sentence, written by its own process."""
         return self.home + "/refusal"
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeLayout:
-    """The runtime's root and what is in it."""
+    """Root of the runtime, with its folders and files."""
 
     root: Path
 
@@ -67,7 +67,7 @@ class RuntimeLayout:
 
     @property
     def lock(self) -> Path:
-        """Held while a fork server or anything of its tasks lives."""
+        """Lock that is held while a fork server or a process of its tasks exists."""
         return self.root / "forkserver.lock"
 
     @property
@@ -88,7 +88,7 @@ class RuntimeLayout:
 
     @property
     def environments(self) -> Path:
-        """What setup commands keep for those who come after them."""
+        """Files that setup commands keep for later tasks."""
         return self.root / "environments"
 
     @property
@@ -97,12 +97,12 @@ class RuntimeLayout:
 
     @property
     def spare(self) -> Path:
-        """Folders of forgotten attempts, emptied for others (`spares`)."""
+        """Emptied folders of forgotten attempts, for reuse (`dir_cache`)."""
         return self.root / "spare"
 
     @property
     def trash(self) -> Path:
-        """What was forgotten, until the worker has the time to empty or delete it."""
+        """Folders of forgotten attempts, until the worker empties or deletes them."""
         return self.root / "trash"
 
     def attempt(self, attempt: str) -> AttemptDir:
@@ -110,11 +110,11 @@ class RuntimeLayout:
         return AttemptDir(home, f"{home}/work", f"{home}/log", f"{home}/result")
 
     def discard(self, path: str) -> None:
-        """Out of sight at once; deleting many files takes longer than the fork server may, so the worker does that."""
+        """Moves a folder to the trash. The worker deletes it, because that would block the fork server."""
         try:
             os.rename(path, f"{self.trash}/{os.path.basename(path)}.{boottime_ns()}")
         except FileNotFoundError:
             return
         except OSError:
-            # A full disk has no room for another name, and then it is worth the time.
+            # A full disk has no room for another name, so the folder is deleted here.
             shutil.rmtree(path, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""The log of an attempt: appended to by the task itself, and kept from growing over the disk."""
+"""Logs of attempts: each task appends to its own, and its size is limited."""
 
-# ruff: noqa: PTH116, PTH123 -- see `files`: plain names, plain calls
+# ruff: noqa: PTH116, PTH123 -- see `layout`: plain names, plain calls
 
 import errno
 import os
@@ -14,16 +14,16 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# What a log may take up: enough for days of training output, and a hundred of them fit on a small disk.
+# Longest log: enough for days of training output, and a hundred of them fit on a small disk.
 LOG_BYTES_MAX = 64 << 20
-# How long a busy writer is left alone between two looks at its log; 1 GB/s overshoots by one more cap at most.
+# Pause between two checks of a busy log. At 1 GB/s the log exceeds the limit by less than its size.
 PAUSE_NS = 50_000_000
 _NOT_WATCHED = -1
 _MARK = re.compile(rb"\[\d+ bytes dropped: the log passed \d+ bytes\]\n")
 
 
 def kept_from(path: PurePath) -> int:
-    """The offset of the first byte after the line that says what was dropped: 0 until the log has passed its cap."""
+    """Offset of the first byte after the line about dropped bytes; 0 until the log was trimmed."""
     with Path(path).open("rb") as file:
         try:
             start = os.lseek(file.fileno(), 0, os.SEEK_DATA)
@@ -33,15 +33,15 @@ def kept_from(path: PurePath) -> int:
         head = file.read(2 * os.fstat(file.fileno()).st_blksize)
         if not start:
             return 0
-        # Between the hole and its mark, `trim` has still to write that.
+        # `trim` may have punched the hole but not yet written the line.
         mark = _MARK.search(head)
         return start + (mark.end() if mark else len(head) - len(head.lstrip(b"\0")))
 
 
 def trim(path: str, most: int = LOG_BYTES_MAX) -> None:
-    """Drops the older part of a log that takes up more than `most`, and says at that place how much is gone.
+    """Drops the older part of a log that exceeds `most` bytes, and writes there how many bytes are gone.
 
-    What stays keeps its offset, so that whoever follows the log by offset goes on undisturbed.
+    The rest keeps its offset, so that readers that follow the log by offset are not disturbed.
     """
     try:
         status = os.stat(path)
@@ -57,7 +57,7 @@ def trim(path: str, most: int = LOG_BYTES_MAX) -> None:
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS):
                 raise
-            # A file system without holes keeps nothing of the old, and the writers go on at the beginning.
+            # On a file system without holes all text is dropped, and the writers continue at the beginning.
             file.truncate(0)
             mark = f"[{status.st_size} bytes dropped: the log passed {most} bytes]\n".encode()
             end = len(mark)
@@ -65,10 +65,10 @@ def trim(path: str, most: int = LOG_BYTES_MAX) -> None:
 
 
 class LogTrimmer:
-    """Looks after the logs of running attempts without looking at those that nobody writes to."""
+    """Trims the logs of running attempts. Logs that are not written to cost nothing."""
 
     def __init__(self, later: Callable[[int, Callable[[], None]], object]) -> None:
-        """`later` runs something after so many nanoseconds."""
+        """`later` calls a function after a number of nanoseconds."""
         self._later = later
         self._modifications = syscalls.Modifications()
         self._paths: dict[int, str] = {}
@@ -80,7 +80,7 @@ class LogTrimmer:
 
     def add(self, path: str) -> None:
         self._watches[path] = _NOT_WATCHED
-        # Most tasks that end at once are never looked at.
+        # Short tasks end before the first check.
         self._pause(path)
 
     def remove(self, path: str) -> None:
@@ -101,12 +101,12 @@ class LogTrimmer:
                 self._pause(path)
 
     def _pause(self, path: str) -> None:
-        self._later(PAUSE_NS, lambda: self._look(path))
+        self._later(PAUSE_NS, lambda: self._watch_and_trim(path))
 
-    def _look(self, path: str) -> None:
+    def _watch_and_trim(self, path: str) -> None:
         if self._watches.get(path) == _NOT_WATCHED:
             try:
-                # Watched before it is measured: a write in between is seen by one or the other.
+                # Watched before it is measured, so that a write in between is not missed.
                 watch = self._watches[path] = self._modifications.watch(path)
                 self._paths[watch] = path
                 trim(path)

@@ -1,4 +1,4 @@
-"""Process trees, as /proc shows them: who descends from whom, and how to end all of them."""
+"""Process trees from /proc, and how to end them completely."""
 
 import os
 import signal
@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-# The environment variable by which a process that has left its parent and its session is still known.
+# Environment variable that identifies a process that has left its parent and its session.
 MARK = "IRIS_ATTEMPT_UID"
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-# Signals are sent to what was read a moment ago; a pid that means another process by then must not get them.
+# A process that was just read may have ended, and its pid may belong to another one.
 _GONE = (ProcessLookupError, FileNotFoundError)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcStat:
-    """One line of /proc/<pid>/stat. `born` tells a process from a later one with the same pid."""
+    """One line of /proc/<pid>/stat. `born` distinguishes a process from a later one with the same pid."""
 
     pid: int
     parent: int
@@ -41,7 +41,7 @@ def read(pid: int) -> ProcStat | None:
             text = file.read()
     except (*_GONE, PermissionError):
         return None
-    # The name is in brackets and may hold anything, brackets too.
+    # The name is in parentheses and may contain any character, including parentheses.
     fields = text[text.rindex(b")") + 2 :].split()
     return ProcStat(
         pid,
@@ -55,12 +55,12 @@ def read(pid: int) -> ProcStat | None:
 
 
 def below(roots: Iterable[int]) -> list[ProcStat]:
-    """The roots themselves and everything that descends from them, parents first; zombies apart."""
+    """The roots and all their descendants, parents first, without zombies."""
     return [process for family in families(roots).values() for process in family]
 
 
 def families(roots: Iterable[int]) -> dict[int, list[ProcStat]]:
-    """The same for each root that is there, from one look at all processes."""
+    """Descendants per existing root, from one scan of all processes."""
     children: dict[int, list[ProcStat]] = {}
     found: dict[int, list[ProcStat]] = {}
     roots = set(roots)
@@ -76,12 +76,12 @@ def families(roots: Iterable[int]) -> dict[int, list[ProcStat]]:
 
 
 def children(pid: int) -> set[int]:
-    """The children of a single-threaded process, zombies too."""
+    """Children of a single-threaded process, including zombies."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", "rb") as file:  # noqa: PTH123 -- read at each end of a task
             return {int(child) for child in file.read().split()}
     except FileNotFoundError:
-        # Kernels built without this file: slower, and the same.
+        # Kernels without this file: slower, with the same result.
         return {process.pid for process in _all() if process.parent == pid}
 
 
@@ -98,10 +98,10 @@ def send(processes: Iterable[ProcStat], number: signal.Signals) -> None:
 
 
 def kill(roots: Collection[int], spare: Collection[int] = ()) -> None:
-    """Ends the roots and all below them, however fast they fork: what is stopped cannot fork ahead of us.
+    """Kills the roots and all descendants. Processes are stopped first, so that they cannot fork meanwhile.
 
-    Roots are children that the caller has not buried, so their pids are nobody else's. They are stopped before anything is read:
-    to look through /proc takes longer than a generation of quick forks lives.
+    Roots are children that the caller has not reaped, so their pids are not reused. They are stopped before /proc is
+    read, because the scan takes longer than a generation of quick forks.
     """
     for pid in set(roots).difference(spare):
         with suppress(ProcessLookupError):
@@ -118,9 +118,9 @@ def kill(roots: Collection[int], spare: Collection[int] = ()) -> None:
 
 
 def owner(pid: int) -> str:
-    """The attempt that a process was started for, by the mark in its environment; "" where there is none."""
+    """Attempt that a process belongs to, from its environment; "" if there is none."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 -- as above
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 -- read for every process of the machine at once
             variables = file.read().split(b"\0")
     except (*_GONE, PermissionError):
         return ""

@@ -1,6 +1,6 @@
-"""What the worker and the fork server say to each other: frames of several messages each.
+"""Protocol between the worker and the fork server: frames of several messages each.
 
-A frame is its length in four bytes and a msgpack list. Both sides are of one installation, so fields may come and go.
+A frame is its length in four bytes and a msgpack list. Both sides are of one installation, so fields may change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from msgspec import Struct
 from neorion.iris.adapters.runtimes.process.cgroups import ResourceLimits
 from neorion.iris.ports import ExitKind, Phase
 
-# A frame holds at most what a socket may make us keep in memory; one order's variables and arguments fit by far.
+# Limit of the memory that a peer can make this process use; the variables and arguments of one order are far smaller.
 FRAME_BYTES_MAX = 64 << 20
 _HEAD = 4
 
@@ -21,7 +21,7 @@ M = TypeVar("M")
 
 
 class StartRequest(Struct, frozen=True, array_like=True):
-    """An order in plain values. Without `argv` it is a call; `run_limit_ns` of 0 means none."""
+    """Start of an attempt in plain values. Without `argv` it is a function call; `run_limit_ns` of 0 means none."""
 
     attempt: str
     argv: list[str]
@@ -45,12 +45,12 @@ class StartRequest(Struct, frozen=True, array_like=True):
         return self.memory > 0 or self.cpu_milli > 0
 
     @property
-    def asked(self) -> ResourceLimits:
+    def limits(self) -> ResourceLimits:
         return ResourceLimits(self.memory, self.cpu_milli)
 
 
 class ExitInfo(Struct, frozen=True, array_like=True):
-    """An end, with the processor time it took and the most memory that one process had; `result` says whether there is a result file."""
+    """End of an attempt, with processor time and peak memory of one process. `result` is true if a result file exists."""
 
     kind: ExitKind
     code: int = 0
@@ -61,7 +61,7 @@ class ExitInfo(Struct, frozen=True, array_like=True):
 
 
 class AttemptReport(Struct, frozen=True, array_like=True):
-    """An attempt as the fork server knows it; `pid` is 0 where no process is its own."""
+    """State of an attempt in the fork server. `pid` is 0 if it has no process."""
 
     attempt: str
     phase: Phase
@@ -70,14 +70,14 @@ class AttemptReport(Struct, frozen=True, array_like=True):
 
 
 class Start(Struct, frozen=True, array_like=True, tag="Start"):
-    """Run this."""
+    """Starts an attempt."""
 
     id: int
     job: StartRequest
 
 
 class Stop(Struct, frozen=True, array_like=True, tag="Stop"):
-    """End it, with force after the grace."""
+    """Stops an attempt, with SIGKILL after the grace period."""
 
     id: int
     attempt: str
@@ -85,21 +85,21 @@ class Stop(Struct, frozen=True, array_like=True, tag="Stop"):
 
 
 class Forget(Struct, frozen=True, array_like=True, tag="Forget"):
-    """Their ends are known elsewhere."""
+    """Forgets attempts whose ends the controller has recorded."""
 
     id: int
     attempts: list[str]
 
 
 class Renew(Struct, frozen=True, array_like=True, tag="Renew"):
-    """Tasks may run until then, by the clock that both sides share: however late this is heard, it promises no more."""
+    """Renews the lease until a time of the clock of both sides, so that a late message does not extend it."""
 
     id: int
     until_ns: int
 
 
 class Refusal(StrEnum):
-    """Why a request was not carried out."""
+    """Reason why a request was refused."""
 
     NONE = ""
     UNKNOWN = "unknown"
@@ -109,20 +109,20 @@ class Refusal(StrEnum):
 
 
 class Reply(Struct, frozen=True, array_like=True, tag="Done"):
-    """The answer to a request."""
+    """Reply to a request."""
 
     id: int
     refusal: Refusal = Refusal.NONE
 
 
 class StatusUpdate(Struct, frozen=True, array_like=True, tag="Told"):
-    """States that changed; right after connecting, all of them."""
+    """Changed states; all states right after the connection."""
 
     states: list[AttemptReport]
 
 
 class ConnectionReplaced(Struct, frozen=True, array_like=True, tag="Replaced"):
-    """Another worker process has taken over; this connection ends."""
+    """End of this connection, because another worker process has connected."""
 
 
 Request = Start | Stop | Forget | Renew
@@ -130,11 +130,11 @@ Report = Reply | StatusUpdate | ConnectionReplaced
 
 
 class FrameTooLong(Exception):
-    """The other side speaks another language, or is broken."""
+    """The peer uses another protocol or is broken."""
 
 
 class Codec(Generic[M]):
-    """Frames of one direction of one connection."""
+    """Decoder of frames in one direction of a connection."""
 
     def __init__(self, decoder: msgspec.msgpack.Decoder[list[M]]) -> None:
         self._decoder = decoder
@@ -170,10 +170,10 @@ def reports() -> Codec[Report]:
 
 
 def jobs() -> Codec[StartRequest]:
-    """To the process of a pool."""
+    """Codec of messages to the process of a pool."""
     return Codec(msgspec.msgpack.Decoder(list[StartRequest]))
 
 
-def words() -> Codec[int]:
-    """From the process of a pool."""
+def pool_codes() -> Codec[int]:
+    """Codec of messages from the process of a pool: exit codes, and -1 for the start of a task."""
     return Codec(msgspec.msgpack.Decoder(list[int]))

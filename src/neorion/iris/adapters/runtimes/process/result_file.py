@@ -1,10 +1,10 @@
-"""The result file: what a function returned or raised.
+"""Result file: the value or the error of a function.
 
-A head of fixed size says which of both it is and how long its parts are, so that whoever stores, moves or shows a result
-never unpickles it. Behind the head stand a text for people (the traceback of an error) and the pickle.
+A header of fixed size contains the kind and the lengths of the parts, so that a result can be stored, moved and shown
+without unpickling it. The header is followed by a readable text (the traceback of an error) and the pickle.
 """
 
-# ruff: noqa: PTH104, PTH123 -- see `files`: plain names, plain calls
+# ruff: noqa: PTH104, PTH123 -- see `layout`: plain names, plain calls
 
 import os
 import pickle
@@ -20,22 +20,22 @@ from neorion.keel.base import Invalid, Terminal
 
 _NOHEAD = bytes(HEAD.size)
 _VALUE = int(ResultStatus.VALUE)
-# A file appears under its name only when it is whole.
+# A file gets its final name only when it is complete.
 UNFINISHED = ".unfinished"
-# Empty if it is there (`spares`): ext4 would flush a file that is truncated, written and closed.
+# An existing file is empty (`dir_cache`), because ext4 would flush a file that is truncated, written and closed.
 _MAKING = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-# Most functions return nothing or little: that needs no cloudpickle and no buffers, whose pages would have to be copied.
+# Most functions return nothing or a small value, which needs no cloudpickle and no buffers with pages to copy.
 _SMALL = {type(None), bool, int, float}
-# A traceback longer than this helps nobody: its end, where the error is, is kept.
+# Only the end of a longer traceback is kept, because the error is there.
 TEXT_BYTES_MAX = 256 << 10
 
-# Work of so long is worth a flush to the disk; after a power cut, shorter work is run again sooner than it was flushed.
+# Results of longer work are flushed to the disk. After a power failure, shorter work is cheaper to repeat.
 FLUSH_NS = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ResultHeader:
-    """The beginning of a result file. `text` is the traceback of an error, and empty for a value."""
+    """Header of a result file. `text` is the traceback of an error, and empty for a value."""
 
     status: ResultStatus
     text: str
@@ -47,7 +47,7 @@ def worth_flushing(began_ns: int) -> bool:
 
 
 def write_value(path: str, value: object, *, flush: bool) -> bool:
-    """Writes the value, or the error of pickling it; says whether it was the value."""
+    """Writes the value, or the error of pickling it. True if the value was written."""
     if type(value) in _SMALL and not flush:
         _write_small(path, pickle.dumps(value))
         return True
@@ -55,11 +55,11 @@ def write_value(path: str, value: object, *, flush: bool) -> bool:
         out.write(_NOHEAD)
         try:
             dump(value, out)
-        except BaseException as error:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
+        except BaseException as error:  # noqa: BLE001 -- any error of `__reduce__` is the task's own failure
             failure = Terminal(
                 "runtime.unpicklable",
                 f"The value of type {type(value).__qualname__} cannot be pickled: {_one_line(error)}",
-                hint="Return plain data, or write it to storage and return where it is.",
+                hint="Return plain data, or write it to storage and return its address.",
             )
             well = _write_error(out, failure, _text_of(error))
         else:
@@ -77,21 +77,21 @@ def write_error(path: str, error: BaseException, *, flush: bool) -> None:
 
 
 def read_head(path: PurePath) -> ResultHeader:
-    """Invalid where the file is not a whole result."""
+    """Reads the header. Raises Invalid if the file is not a complete result."""
     with Path(path).open("rb") as file:
         return _read_head(file, path)
 
 
 def load(path: PurePath) -> object:
-    """The value; an error is raised as the task raised it, with the task's traceback as a note. Unpickles: trusts the task."""
+    """Loads a value, or raises the task's error with its traceback as a note. Unpickles, so it trusts the task."""
     with Path(path).open("rb") as file:
         head = _read_head(file, path)
-        found: object = pickle.load(file)  # noqa: S301 -- the caller owns the task
+        value: object = pickle.load(file)  # noqa: S301 -- the caller owns the task
     if head.status is ResultStatus.VALUE:
-        return found
-    assert isinstance(found, BaseException)  # noqa: S101 -- only errors are written with this status
-    found.add_note(f"In the task:\n{head.text}")
-    raise found
+        return value
+    assert isinstance(value, BaseException)  # noqa: S101 -- only errors are written with this status
+    value.add_note(f"In the task:\n{head.text}")
+    raise value
 
 
 def _read_head(file: BinaryIO, path: PurePath) -> ResultHeader:
@@ -103,7 +103,7 @@ def _read_head(file: BinaryIO, path: PurePath) -> ResultHeader:
             return ResultHeader(
                 ResultStatus(status), file.read(text_bytes).decode(errors="replace"), pickle_bytes
             )
-    raise Invalid("runtime.result", f"{path.name} is not a whole result.", hint="Run the task again.")
+    raise Invalid("runtime.result", f"{path.name} is not a complete result.", hint="Run the task again.")
 
 
 def _write_small(path: str, data: bytes) -> None:
@@ -138,17 +138,17 @@ def _sync(out: BinaryIO, *, flush: bool) -> None:
 
 
 def _pickled(error: BaseException) -> bytes:
-    """The error's own pickle if it comes back as an error, otherwise one that says what it was."""
+    """Pickle of the error if it can be unpickled as an error, otherwise of one that describes it."""
     try:
         return error_dumps(error)
-    except BaseException as failure:  # noqa: BLE001 -- whatever `__reduce__` raises is the task's own failure
+    except BaseException as failure:  # noqa: BLE001 -- any error of `__reduce__` is the task's own failure
         why = _one_line(failure)
-    stand_in = Terminal(
+    replacement = Terminal(
         "runtime.unpicklable",
         f"The task raised {_one_line(error)}",
         hint=f"Raise errors that can be pickled: {why}.",
     )
-    return dumps(stand_in)
+    return dumps(replacement)
 
 
 def _one_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The worker's side: the runtime port, over the fork server's."""
+"""Implementation of the runtime port in the worker, with the fork server."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -36,9 +36,9 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     """Attempts as process trees of this machine.
 
-    Entering connects to the fork server of this directory and starts one where there is none; leaving leaves it and its
-    tasks alone: they go on until the lease is over, and the next runtime with the same directory finds them. `clock` is the
-    system's: the fork server goes by the same one.
+    Entering connects to the fork server of this directory, or starts one. Leaving keeps the fork server and its
+    tasks: they run until the end of the lease, and the next runtime with this directory finds them. `clock` is the
+    system's, which the fork server uses too.
     """
 
     def __init__(self, root: Path, clock: Clock) -> None:
@@ -49,12 +49,12 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         self._lease_until_ns = 0
         self._trash = anyio.Event()
         self._group = anyio.create_task_group()
-        self._link = ForkServerClient(self._files, self._told, self._renewal)
+        self._client = ForkServerClient(self._files, self._update, self._renewal)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
         try:
-            await self._group.start(self._link.run)
+            await self._group.start(self._client.run)
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -81,15 +81,15 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
     async def start(self, order: AttemptSpec) -> None:
         job = start_request(order)
-        await self._ask(Start(self._link.next_id(), job))
-        # Known from here on; the fork server tells of beginnings a little later, and of an end at once.
+        await self._ask(Start(self._client.next_id(), job))
+        # Known from here on. The fork server reports starts a little later, and ends at once.
         self._states.setdefault(job.attempt, AttemptReport(job.attempt, Phase.BUILDING))
 
     async def stop(self, attempt: AttemptId, grace: Duration) -> None:
-        await self._ask(Stop(self._link.next_id(), str(attempt), grace.ns))
+        await self._ask(Stop(self._client.next_id(), str(attempt), grace.ns))
 
     async def forget(self, *attempts: AttemptId) -> None:
-        await self._ask(Forget(self._link.next_id(), list(map(str, attempts))))
+        await self._ask(Forget(self._client.next_id(), list(map(str, attempts))))
         for attempt in attempts:
             self._states.pop(attempt, None)
         self._trash.set()
@@ -108,13 +108,13 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
     async def renew(self, life: Duration) -> None:
         self._lease_until_ns = round(self._clock.monotonic() * 1e9) + life.ns
-        await self._ask(Renew(self._link.next_id(), self._lease_until_ns))
+        await self._ask(Renew(self._client.next_id(), self._lease_until_ns))
 
     async def stats(self) -> Mapping[AttemptId, AttemptUsage]:
         running = {state.pid: AttemptId(state.attempt) for state in self._states.values() if state.pid}
         if not running:
             return {}
-        # Reading /proc of a large machine takes longer than a loop may be held up.
+        # In a thread, because reading /proc of a large machine would block the loop.
         found = await anyio.to_thread.run_sync(procfs.families, running)
         return {
             running[root]: AttemptUsage(
@@ -131,20 +131,20 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
     def kept_from(self, attempt: AttemptId) -> int:
         path = self.log(attempt)
         try:
-            # Asked with every part that is sent, and few logs ever come so far.
+            # Called for every part that is sent, and few logs reach this size.
             return log_files.kept_from(path) if path.stat().st_size > log_files.LOG_BYTES_MAX else 0
         except FileNotFoundError:
             return 0
 
-    def _told(self, states: Sequence[AttemptReport]) -> None:
+    def _update(self, states: Sequence[AttemptReport]) -> None:
         changed = {state.attempt: state for state in states}
         self._states |= changed
         for listener in self._listeners:
             listener.add(changed)
 
     def _renewal(self) -> Request | None:
-        """A new fork server does not know how long its tasks may run."""
-        return Renew(self._link.next_id(), self._lease_until_ns) if self._lease_until_ns else None
+        """Renewal of the lease, for a new fork server."""
+        return Renew(self._client.next_id(), self._lease_until_ns) if self._lease_until_ns else None
 
     def _seen(self, state: AttemptReport) -> AttemptStatus:
         end = None
@@ -154,7 +154,7 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
         return AttemptStatus(AttemptId(state.attempt), state.phase, end)
 
     async def _ask(self, request: Start | Stop | Forget | Renew) -> None:
-        match await self._link.ask(request):
+        match await self._client.ask(request):
             case Refusal.UNKNOWN if isinstance(request, Stop):
                 raise unknown_attempt(request.attempt)
             case Refusal.NOT_ENDED:
@@ -162,18 +162,20 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
             case Refusal.NO_LEASE:
                 raise Conflict(
                     "runtime.no_lease",
-                    "Nothing may be started while the worker is out of touch with its controller.",
+                    "An attempt cannot start while the worker has no contact to its controller.",
                     hint="Renew the lease first.",
                 )
             case Refusal.NO_DISK:
                 raise Retry(
-                    "runtime.disk", "There is no room for another attempt.", hint="Free space on the worker."
+                    "runtime.disk",
+                    "There is no room for another attempt.",
+                    hint="Free space on the worker.",
                 )
             case _:
                 return
 
     async def _clean_up_loop(self) -> None:
-        """What was forgotten in the meantime goes together; what an earlier worker left, at once."""
+        """Empties the trash: that of an earlier worker at once, then after each forgotten attempt."""
         while True:
             self._trash = anyio.Event()
             await anyio.to_thread.run_sync(dir_cache.sweep, self._files)
@@ -181,12 +183,12 @@ class ProcessRuntime(AbstractAsyncContextManager["ProcessRuntime"]):
 
 
 def start_request(order: AttemptSpec) -> StartRequest:
-    """The order in plain values. Invalid where it cannot be run."""
+    """Converts a spec to plain values. Raises Invalid if it cannot run."""
     if not is_safe(order.attempt):
         raise Invalid(
             "runtime.attempt_id",
-            f"{str(order.attempt)[:80]!r} is no attempt's id.",
-            hint="Make one with Ids.",
+            f"{str(order.attempt)[:80]!r} is not a valid attempt id.",
+            hint="Generate the id with Ids.",
         )
     match order.entry:
         case Command(argv):
@@ -197,8 +199,8 @@ def start_request(order: AttemptSpec) -> StartRequest:
     if wrong or any(not name or "=" in name or "\0" in name + value for name, value in variables):
         raise Invalid(
             "runtime.order",
-            "The order has no program or function to run, or a variable that is none.",
-            hint="Give a command its first word and a call its function's file, and no text with zero bytes.",
+            "The order has no program or function to run, or an invalid variable.",
+            hint="Set the command's program or the function's file, and use no text with zero bytes.",
         )
     packages, setup = order.environment.packages, order.environment.setup
     return StartRequest(
@@ -219,5 +221,5 @@ def start_request(order: AttemptSpec) -> StartRequest:
 
 def unknown_attempt(attempt: str) -> NotFound:
     return NotFound(
-        "runtime.attempt", f"There is no attempt {attempt} here.", hint="List the attempts with `seen`."
+        "runtime.attempt", f"The attempt {attempt} does not exist.", hint="List the attempts with `seen`."
     )

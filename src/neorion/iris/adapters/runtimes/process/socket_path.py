@@ -1,4 +1,4 @@
-"""Sockets in folders of any depth: the kernel takes a hundred bytes of path, and folders of users are deeper than that."""
+"""Short paths of sockets: the kernel limits them to about a hundred bytes, and users' folders may be deeper."""
 
 import os
 from collections.abc import Generator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def short_name(path: str) -> Generator[str]:
-    """Another name for the same place, good while the block runs: below an open handle of its folder."""
+    """Short path of the same socket within the block, by a handle of its folder."""
     folder, name = os.path.split(path)
     handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:

@@ -1,4 +1,4 @@
-"""The few system calls that Python does not offer, from the C library the interpreter already runs on.
+"""System calls that Python does not offer, from the C library of the interpreter.
 
 `ctypes.util.find_library` is not used: it runs compilers and linkers to find what is already loaded.
 """
@@ -23,8 +23,8 @@ _IN_ONESHOT = 0x80000000
 _EVENT = struct.Struct("iIII")
 
 _LIBC.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-# These run in every forked process, where each page they touch is copied: bound once, without declared types, without letting
-# go of the interpreter's lock and without keeping `errno`.
+# These run in every forked process, where each touched page is copied: bound once, without declared types, without
+# releasing the interpreter's lock and without `errno`.
 _PLAIN = ctypes.PyDLL(None)
 _prctl = _PLAIN.prctl
 _signal = _PLAIN.signal
@@ -41,34 +41,34 @@ def _checked(result: int) -> int:
 
 
 def boottime_ns() -> int:
-    """Time that nobody sets and that a sleeping machine does not stop, for leases and limits.
+    """Time for leases and limits, which cannot be set and continues while the machine sleeps.
 
-    Read here and not through `keel.clock`, which brings asyncio: a third more memory to copy at each fork.
+    It does not use `keel.clock`, which imports asyncio: a third more memory to copy at each fork.
     """
     return _clock_ns(_BOOTTIME)
 
 
 def set_pdeathsig(parent: int) -> None:
-    """Asks the kernel to kill this process when its parent ends, which may already have happened."""
+    """Makes the kernel kill this process when its parent ends. Handles a parent that has already ended."""
     if _prctl(_PR_SET_PDEATHSIG, _SIGKILL) or os.getppid() != parent:
         os.kill(os.getpid(), _SIGKILL)
 
 
 def set_child_subreaper() -> None:
-    """Descendants whose parents end become children of this process, not of init."""
+    """Makes orphaned descendants children of this process, not of init."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def reset_signal(number: int) -> None:
-    """Back to what the kernel does by default. `signal.signal` would ask several enumerations for their opinion."""
+    """Restores the kernel's default. `signal.signal` would load several enumerations."""
     _signal(number, 0)
 
 
 class EnvBlock:
-    """An environment, laid out as the C library keeps it: made before a fork, and put in place by a single store after it.
+    """Environment in the layout of the C library, made before a fork and activated by a single store after it.
 
-    Set one after the other, a task's few variables make it copy fifty pages more. The C library does not free what it has not
-    made, so whoever puts this in place keeps it for as long as the process lives.
+    Setting a task's few variables one by one would copy fifty more pages. The C library does not free this memory,
+    so the object must be kept while the process lives.
     """
 
     __slots__ = ("_block", "_pointers", "_values")
@@ -81,18 +81,18 @@ class EnvBlock:
         self._pointers = (ctypes.c_void_p * (len(lines) + 1))(*starts, None)
 
     def put(self) -> None:
-        """In the place of all variables that this process had, for Python and for programs that it starts."""
+        """Replaces all variables of this process, for Python and for programs that it starts."""
         os.environ._data = os.environb._data = self._values  # noqa: SLF001  # pyright: ignore -- there is no public name
         _environ.value = ctypes.addressof(self._pointers)
 
 
 def punch_hole(fd: int, length: int) -> None:
-    """Gives the first bytes of a file back to the disk; they read as zeros, and all others keep their offsets."""
+    """Frees the first bytes of a file. They read as zeros, and all others keep their offsets."""
     _checked(_LIBC.fallocate(fd, _FALLOC_FL_KEEP_SIZE_PUNCH_HOLE, 0, length))
 
 
 class Modifications(AbstractContextManager["Modifications"]):
-    """Tells of the next change of each watched file, once: a busy writer costs one event until it is watched again."""
+    """Watches for the next change of each file, once: a busy writer costs one event per watch."""
 
     def __init__(self) -> None:
         self.fd = _checked(_LIBC.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
@@ -106,11 +106,11 @@ class Modifications(AbstractContextManager["Modifications"]):
         return _checked(_LIBC.inotify_add_watch(self.fd, os.fsencode(path), _IN_MODIFY | _IN_ONESHOT))
 
     def unwatch(self, watch: int) -> None:
-        """Without complaint: a watch that has told its change is gone by itself."""
+        """Removes a watch. A watch that has fired is already gone, which is not an error."""
         _LIBC.inotify_rm_watch(self.fd, watch)
 
     def read(self) -> list[int]:
-        """The watches that saw a change."""
+        """Returns the watches that have fired."""
         try:
             data = os.read(self.fd, 65536)
         except BlockingIOError:

@@ -1,6 +1,6 @@
-"""A Python of its own for each environment that has setup commands: what they install stays in it.
+"""Virtual environment for each task environment with setup commands, which install into it.
 
-It finds the worker's packages behind its own, so that a task still has everything that the worker has.
+The worker's packages follow its own on the path, so that a task can still import them.
 """
 
 import os
@@ -11,7 +11,7 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-# The files by which projects name what they install. A bundle with other contents in them is another environment.
+# Files in which projects declare their packages. Different contents in a bundle give a different environment.
 MANIFESTS = (
     "Pipfile.lock",
     "environment.yaml",
@@ -24,15 +24,17 @@ MANIFESTS = (
     "setup.py",
     "uv.lock",
 )
-# Python reads each line that begins with "import" of such a file when it starts.
+# At its start, Python executes each line of such a file that begins with "import".
 _WORKER = "worker.pth"
 
 
 def create(folder: Path) -> None:
-    """Makes an empty environment; what an earlier try has left there goes."""
+    """Creates an empty environment in place of an unfinished one."""
     venv.EnvBuilder(clear=True, symlinks=True, with_pip=False).create(folder)
-    theirs = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    lines = [f"import sys, site; {path!r} in sys.path or site.addsitedir({path!r})\n" for path in theirs]
+    worker_paths = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    lines = [
+        f"import sys, site; {path!r} in sys.path or site.addsitedir({path!r})\n" for path in worker_paths
+    ]
     (packages(folder) / _WORKER).write_text("".join(lines), encoding="utf-8")
     for name in ("pip", "pip3", f"pip{sys.version_info.major}.{sys.version_info.minor}"):
         pip = folder / "bin" / name
@@ -42,12 +44,12 @@ def create(folder: Path) -> None:
 
 
 def packages(folder: Path) -> Path:
-    """The folder of its packages."""
+    """Folder of the environment's packages."""
     return Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
 
 
 def activate(folder: Path) -> None:
-    """Lets this process import the packages, before those of the worker. Editable ones are named in .pth files."""
+    """Puts the packages on this process's path, before those of the worker. Editable ones are named in .pth files."""
     before = [*sys.path]
     site.addsitedir(str(packages(folder)))
     added = [path for path in sys.path if path not in before]
@@ -55,7 +57,7 @@ def activate(folder: Path) -> None:
 
 
 def named_files(setup: Sequence[str], work: Path) -> list[Path]:
-    """The files of a bundle on which setup depends: manifests, and what the commands name."""
+    """Files of a bundle that setup depends on: manifests, and files that the commands name."""
     words = {word.strip("'\"") for line in setup for word in line.replace("=", " ").split()}
     names = sorted({*MANIFESTS, *words})
     inside = (Path(os.path.normpath(work / name)) for name in names if name)

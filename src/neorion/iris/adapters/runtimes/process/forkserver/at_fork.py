@@ -1,21 +1,21 @@
-"""What modules want done around a fork: it repairs their locks and lists of threads.
+"""Fork handlers of modules, which repair their locks and lists of threads.
 
-The fork server has one thread, which holds no lock when it forks: there is nothing to repair, and trying to costs each
-child a third of its start. Tasks have threads that log while another one forks: they are given what the server was kept from.
+The fork server has one thread without locks when it forks, so nothing needs a repair, and the handlers would cost each
+child a third of its start. Tasks may log in threads while another one forks, so they get the captured handlers.
 """
 
 import os
 from collections.abc import Callable
 
-_held: list[dict[str, Callable[[], object]]] = []
+_captured: list[dict[str, Callable[[], object]]] = []
 
 
 def capture(**hooks: Callable[[], object]) -> None:
-    """In the place of `os.register_at_fork` while the fork server loads what tasks find loaded."""
-    _held.append(hooks)
+    """Replaces `os.register_at_fork` while the fork server imports the modules of tasks."""
+    _captured.append(hooks)
 
 
 def install() -> None:
-    """In a child, before it runs anything of its task."""
-    for hooks in _held:
+    """Registers the captured handlers, in a child before its task runs."""
+    for hooks in _captured:
         os.register_at_fork(**hooks)

@@ -1,6 +1,6 @@
-"""An attempt as the fork server keeps it, and the verdict on its end."""
+"""State of an attempt in the fork server, and the classification of its end."""
 
-# ruff: noqa: PTH110, PTH123 -- see `files`: plain names, plain calls
+# ruff: noqa: PTH110, PTH123 -- see `layout`: plain names, plain calls
 
 import os
 import resource
@@ -18,23 +18,23 @@ from neorion.iris.adapters.runtimes.process.result_file import worth_flushing
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
 from neorion.iris.ports import ExitKind, Phase
 
-# A function's process that ends well without a result did not end well: "internal software error" in sysexits.h.
+# Exit code for a function's process that exits with 0 but without a result: "internal software error" in sysexits.h.
 NO_RESULT = 70
 _REFUSAL = msgspec.msgpack.Decoder(tuple[int, str])
 
 
 @dataclass(slots=True, eq=False)
 class AttemptProcess:
-    """`pid` is the process that runs it, and `group` its control group, where it has one.
+    """An attempt. `pid` is the process that runs it, and `group` its control group if it has one.
 
-    `warm` says that its process, and what that leaves running, outlives it. `cause` is set when the runtime, not the task,
-    brings about the end. `told` is the phase that the worker knows of.
+    With `warm` its process and that process's children outlive it. `cause` is set when the runtime, not the task,
+    ends it. `reported` is the phase that the worker was sent.
     """
 
     id: str
     job: StartRequest | None = None
     phase: Phase = Phase.BUILDING
-    told: Phase | None = None
+    reported: Phase | None = None
     pid: int = 0
     group: str = ""
     warm: bool = False
@@ -63,7 +63,7 @@ class AttemptProcess:
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """What the kernel, or a pool's process, says about how a task ended."""
+    """Exit status of a task, from the kernel or from a pool's process."""
 
     code: int
     signal: int = 0
@@ -79,9 +79,9 @@ def read_status(status: int, usage: resource.struct_rusage) -> ExitStatus:
 
 
 def _own_memory(usage: resource.struct_rusage) -> int:
-    """What a process had in memory before its program began was ours: a peak below that says nothing of the program."""
-    ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return usage.ru_maxrss * 1024 if usage.ru_maxrss > ours else 0
+    """Peak memory of the program. A peak below the fork server's own was inherited and counts as 0."""
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * 1024 if usage.ru_maxrss > inherited else 0
 
 
 def verdict(attempt: AttemptProcess, place: AttemptDir, ending: ExitStatus) -> ExitInfo:
@@ -97,7 +97,7 @@ def _verdict(attempt: AttemptProcess, place: AttemptDir, ending: ExitStatus) -> 
         code, sentence = _read_refusal(place.refusal)
         return ExitInfo(ExitKind.NOT_STARTED, code, sentence)
     if ending.out_of_memory and code:
-        return ExitInfo(ExitKind.OUT_OF_MEMORY, code, "It used more memory than it asked for.", result)
+        return ExitInfo(ExitKind.OUT_OF_MEMORY, code, "It used more memory than it requested.", result)
     if ending.signal:
         name = signal.strsignal(ending.signal) or "unknown"
         return ExitInfo(ExitKind.SIGNAL, ending.signal, f"Signal {ending.signal}: {name}.", result)
@@ -120,4 +120,4 @@ def _read_refusal(path: str) -> tuple[int, str]:
     try:
         return _REFUSAL.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return 0, "It could not be begun, and the disk had no room for the reason."
+        return 0, "It could not start, and the disk had no room for the reason."

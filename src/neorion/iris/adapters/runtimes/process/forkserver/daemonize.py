@@ -1,4 +1,4 @@
-"""How a fork server comes into the world: below a guardian, and detached from whoever asked for it."""
+"""Starts a fork server below a supervisor, detached from its caller."""
 
 import fcntl
 import gc
@@ -17,12 +17,12 @@ from neorion.iris.adapters.runtimes.process.layout import RuntimeLayout
 from neorion.iris.adapters.runtimes.process.task.main import ForkServerInfo
 from neorion.keel.telemetry.log import FIELDS
 
-# Files of tasks are readable by all who may enter the runtime's directory, writable by their owner.
+# Files of tasks are readable by all users with access to the runtime's directory, and writable by their owner.
 UMASK = 0o022
 
 
 def daemonize(root: Path) -> int:
-    """Returns when the fork server listens, with the exit code for whoever waits for that."""
+    """Returns when the fork server listens, with the exit code for the caller."""
     files = RuntimeLayout(root)
     files.make()
     listening, ready = os.pipe2(os.O_CLOEXEC)
@@ -37,30 +37,30 @@ def daemonize(root: Path) -> int:
 
 def _run_supervisor(files: RuntimeLayout, ready: int) -> None:
     lock = os.open(files.lock, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    # Held by an earlier guardian until nothing of its tasks is left: whatever is told to be lost is gone by then.
+    # An earlier supervisor holds the lock until all its tasks have ended, so lost attempts have really ended.
     fcntl.flock(lock, fcntl.LOCK_EX)
     _setup_logging()
     groups = cgroups.find()
     lease = SharedLease()
     syscalls.set_child_subreaper()
-    guardian = os.getpid()
+    supervisor = os.getpid()
     server = os.fork()
     if server:
         os.close(ready)
-        # Whoever ends a service asks all its processes; this one goes last.
+        # A service manager signals all processes of a service, and the supervisor must exit last.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         supervise(server, lease)
         if groups is not None:
             groups.sweep()
         return
-    syscalls.set_pdeathsig(guardian)
+    syscalls.set_pdeathsig(supervisor)
     lease.hide_from_children()
     _serve(ForkServerInfo(os.getpid(), files, groups), lease, ready)
 
 
 def _serve(host: ForkServerInfo, lease: SharedLease, ready: int) -> None:
     syscalls.set_child_subreaper()
-    # What every child is to inherit is set once, here.
+    # State that every child inherits.
     os.chdir("/")
     os.umask(UMASK)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -70,10 +70,10 @@ def _serve(host: ForkServerInfo, lease: SharedLease, ready: int) -> None:
     sys.argv = ["iris-task"]
     sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- a text stream at this point
     server = ForkServer(host, lease)
-    # At the end of each task logging closes all handlers; these are none of the task's.
+    # Each task's exit closes all handlers of logging, which must not include these.
     logging._handlerList.clear()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- there is no public name
     gc.collect()
-    # Objects of the collector's permanent generation are not touched by it, and pages that are not touched are not copied.
+    # The collector does not touch objects of its permanent generation, so their pages are not copied.
     gc.freeze()
     os.write(ready, b"!")
     os.close(ready)
@@ -81,7 +81,7 @@ def _serve(host: ForkServerInfo, lease: SharedLease, ready: int) -> None:
 
 
 def _setup_logging() -> None:
-    """To the fork server's own file, and only what it says itself: tasks find logging as Python leaves it."""
+    """Logs the fork server's own messages to its file. Tasks get Python's default logging."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(name)s %(message)s"))
     own = logging.getLogger(__name__.removeprefix("neorion.").rpartition(".")[0])

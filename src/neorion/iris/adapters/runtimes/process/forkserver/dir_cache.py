@@ -1,10 +1,10 @@
-"""The folders of forgotten attempts, used again.
+"""Reuse of the folders of forgotten attempts.
 
-To make an inode right after others were deleted is the dearest thing a short task asks of a disk: ext4 without a journal
-passes over each one that was freed a minute ago or less. Nothing is freed where nothing is deleted.
+Creating an inode right after a deletion is the most expensive operation of a short task: ext4 without a journal
+skips each inode that was freed within the last minute. Reuse frees none.
 """
 
-# ruff: noqa: PTH102, PTH104, PTH106, PTH116, PTH208 -- see `files`: plain names, plain calls
+# ruff: noqa: PTH102, PTH104, PTH106, PTH116, PTH208 -- see `layout`: plain names, plain calls
 
 import os
 import shutil
@@ -14,9 +14,9 @@ from contextlib import suppress
 from neorion.iris.adapters.runtimes.process.layout import AttemptDir, RuntimeLayout
 from neorion.iris.adapters.runtimes.process.result_file import UNFINISHED
 
-# As many short tasks as a worker is given at once; each takes up two blocks of the disk.
+# Number of short tasks that a worker starts at once; each folder takes two blocks of the disk.
 SPARES_MAX = 1024
-# In the trash: nobody empties these for others, they are being deleted.
+# Prefix of folders in the trash that are being deleted and must not be reused.
 _DOOMED = "."
 _FOLDER_MODE = 0o700
 _FOLDER = stat.S_IFDIR | _FOLDER_MODE
@@ -26,14 +26,14 @@ _FILES = ("log", "result", _UNFINISHED_RESULT)
 
 
 class AttemptDirCache:
-    """The fork server's side: it alone takes."""
+    """Cache of emptied folders in the fork server, the only process that takes from it."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._names: list[str] = []
 
     def make(self, place: AttemptDir) -> None:
-        """The folder of a new attempt. OSError, and no folder, where the disk has no room."""
+        """Makes the folder of a new attempt. If the disk is full it raises OSError and leaves no folder."""
         self._names = self._names or os.listdir(self._folder)
         while self._names:
             with suppress(FileNotFoundError):
@@ -47,9 +47,9 @@ class AttemptDirCache:
 
 
 def sweep(files: RuntimeLayout) -> None:
-    """The worker's side: empties the trash into the spares, and deletes what cannot be used again.
+    """Empties the trash into the cache, in the worker, and deletes folders that cannot be reused.
 
-    Another worker, about to be replaced, may do the same at the same time: whoever renames first has it.
+    A worker that is being replaced may do the same at the same time: the first rename succeeds.
     """
     trash, spare = str(files.trash), str(files.spare)
     room = SPARES_MAX - len(os.listdir(spare))
@@ -65,7 +65,7 @@ def sweep(files: RuntimeLayout) -> None:
 
 
 def _emptied(home: str) -> bool:
-    """Whether it is as good as new. What a task may have changed about it, the next one must not find."""
+    """Empties a folder. False if a task has changed it so that the next task could notice."""
     if os.stat(home).st_mode != _FOLDER:
         return False
     names: set[str] = set()
@@ -87,13 +87,13 @@ def _emptied(home: str) -> bool:
 
 
 def _is_own_file(status: os.stat_result) -> bool:
-    """A file that has another name is still read by that name."""
+    """True for a file that can be reused: writable, and without another hard link."""
     usable = status.st_mode & _READ_AND_WRITE == _READ_AND_WRITE
     return stat.S_ISREG(status.st_mode) and usable and status.st_nlink == 1
 
 
 def _truncate(path: str) -> None:
-    """By a file that is opened and closed: the next to close it would flush it otherwise, on ext4."""
+    """Truncates with an own open and close, because on ext4 the next close would flush the file."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.ftruncate(fd, 0)

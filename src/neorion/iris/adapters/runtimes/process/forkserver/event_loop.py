@@ -1,4 +1,4 @@
-"""The fork server's loop: descriptors that became ready, and timers whose time has come."""
+"""Event loop of the fork server: ready file descriptors and due timers."""
 
 import heapq
 import select
@@ -7,14 +7,14 @@ from itertools import count
 
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
 
-# Cancelled timers that may wait for their time before the heap is cleared of them.
+# Cancelled timers in the heap before it is rebuilt.
 DEAD_MAX = 256
 
 Act = Callable[[], None]
 
 
 class Timer:
-    """Something that will happen, unless it is cancelled."""
+    """Scheduled call that can be cancelled."""
 
     __slots__ = ("act",)
 
@@ -26,7 +26,7 @@ class Timer:
 
 
 class SelectorLoop:
-    """Runs nothing but what the kernel announces or a timer is due for. A handler must bear to be called for nothing."""
+    """Loop over epoll events and timers. A handler must tolerate a call without an event."""
 
     def __init__(self) -> None:
         self._poll = select.epoll()

@@ -1,4 +1,4 @@
-"""The ends of attempts, written down before anybody is told of them."""
+"""Log of the ends of attempts, written before they are reported."""
 
 import errno
 import os
@@ -11,21 +11,21 @@ import msgspec
 from neorion.iris.adapters.runtimes.process.protocol import ExitInfo
 
 _HEAD = 8
-# Records of forgotten attempts that may pile up before the file is written anew.
+# Records of forgotten attempts in the file before it is rewritten.
 DEAD_MAX = 4096
 
 
 class ExitRecord(msgspec.Struct, frozen=True, array_like=True):
-    """One attempt's end."""
+    """End of one attempt."""
 
     attempt: str
     ended: ExitInfo
 
 
 class ExitLog:
-    """What is written survives the death of every process; what is durable survives a power cut too.
+    """File of ends. Written records survive the exit of all processes; durable ones also survive a power failure.
 
-    A record is its length, its checksum and its bytes; a torn one at the end of the file is dropped.
+    A record is its length, its checksum and its bytes. A torn record at the end of the file is dropped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,12 +49,12 @@ class ExitLog:
         self._durable |= durable
 
     def forget(self, attempt: str) -> None:
-        """Not written down: an attempt without a directory is forgotten whatever the journal says."""
+        """Drops an end in memory only, because an attempt without a directory counts as forgotten."""
         if self._live.pop(attempt, None) is not None:
             self._dead += 1
 
     def write(self) -> None:
-        """Once for all that was appended since the last time. OSError where the disk has no room: nothing is lost by that."""
+        """Writes all ends since the last call. Raises OSError if the disk is full, and then keeps them."""
         if self._dead > DEAD_MAX and self._dead > len(self._live):
             os.close(self._fd)
             self._fd = self._rewrite()
@@ -68,13 +68,13 @@ class ExitLog:
     def _append(self) -> None:
         written = os.write(self._fd, self._unwritten)
         if written < len(self._unwritten):
-            # Half a record would hide all that come after it.
+            # A partial record would hide all records after it.
             os.ftruncate(self._fd, self._size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._size += written
 
     def _rewrite(self) -> int:
-        """The live records alone, in a new file that takes the place of the old one at once."""
+        """Writes the live records to a new file, which replaces the old one atomically."""
         fresh = self._path.with_suffix(".new")
         with fresh.open("wb") as out:
             self._size = out.write(b"".join(self._framed(record) for record in self._live.values()))

@@ -1,4 +1,4 @@
-"""Where the worker comes in: one connection at a time, the newest one."""
+"""Listener for the worker: one connection at a time, the newest one."""
 
 import socket
 from collections.abc import Callable, Iterable
@@ -22,28 +22,28 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 _READ_BYTES = 1 << 18
-# A worker that does not read its answers is not listened to until it has.
+# Above this, requests of a worker that does not read its replies are not read.
 UNSENT_BYTES_MAX = 4 << 20
-# How many workers may knock at once; there is one, and during a restart two.
+# Pending connections: there is one worker, or two during a restart.
 _BACKLOG = 8
 
 
 class WorkerListener:
-    """Reads requests, sends reports, and forgets nothing that a slow worker has not yet been told.
+    """Server of one connection, which keeps all changes that a slow worker was not sent yet.
 
-    Changes are kept as a set of attempts, not as a queue: however slow the worker, what waits for it is bounded by what
-    there is, and it is told how things are, not how they were.
+    Changes are a set of attempts, not a queue. However slow the worker is, their number is bounded by the number of
+    attempts, and the worker gets current states, not old ones.
     """
 
     def __init__(
         self,
         path: Path,
         loop: SelectorLoop,
-        everything: Callable[[], Iterable[AttemptReport]],
+        states: Callable[[], Iterable[AttemptReport]],
         handle: Callable[[Request], Report],
     ) -> None:
         self._loop = loop
-        self._everything = everything
+        self._states = states
         self._handle = handle
         self._changed: dict[str, AttemptReport] = {}
         self._reports: list[Report] = []
@@ -63,18 +63,18 @@ class WorkerListener:
     def open(self) -> bool:
         return self._worker is not None
 
-    def tell(self, state: AttemptReport) -> None:
+    def report(self, state: AttemptReport) -> None:
         if self._worker is not None:
             self._changed[state.attempt] = state
 
     def flush(self) -> None:
-        """Once per turn: everything that came up goes out in one frame."""
+        """Sends all replies and changes of this turn in one frame."""
         if self._worker is None:
             return
         if not self._unsent:
             messages = self._reports
             if self._changed:
-                # Answers first: an attempt that is told to have ended was certainly accepted.
+                # Replies first, so that an attempt is accepted before its end is reported.
                 messages = [*messages, StatusUpdate(list(self._changed.values()))]
             if messages:
                 self._unsent += protocol.frame(messages)
@@ -95,7 +95,7 @@ class WorkerListener:
             self._close()
         self._worker = worker
         self._codec = protocol.requests()
-        self._reports = [StatusUpdate(list(self._everything()))]
+        self._reports = [StatusUpdate(list(self._states()))]
         self._loop.watch(worker.fileno(), lambda: self._read(worker))
 
     def _read(self, worker: socket.socket) -> None:

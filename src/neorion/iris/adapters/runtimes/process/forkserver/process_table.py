@@ -1,4 +1,4 @@
-"""The processes of attempts: started, watched, ended, and buried with all they leave behind."""
+"""Process table: starts, signals and reaps task processes and their orphans."""
 
 import os
 import signal
@@ -19,12 +19,12 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# What survives SIGKILL for so long hangs in the kernel; the attempts that wait for its burial are told to have ended.
+# A process that survives SIGKILL for this long hangs in the kernel. Its attempt is then reported as ended.
 REAP_TIMEOUT_NS = 5_000_000_000
 
 
 class ProcessTable:
-    """Knows every child of the fork server, those it started and those that came to it as orphans."""
+    """Table of all children of the fork server: those that it started, and adopted orphans."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class ProcessTable:
         began: Callable[[AttemptProcess], None],
         again: Callable[[AttemptProcess], None],
     ) -> None:
-        """`began` hears of attempts whose preparation is over, `again` of those that need another process."""
+        """`began` is called for attempts whose preparation is over, `again` for those that need another process."""
         self._host = host
         self._groups = cgroups.CgroupCache(host.groups) if host.groups is not None else None
         self._loop = loop
@@ -41,26 +41,26 @@ class ProcessTable:
         self._again = again
         self._mains: dict[int, AttemptProcess | WarmProcess] = {}
         self._spawned: dict[int, AttemptProcess] = {}
-        self._pools = WarmPool(loop, self._pool_says)
+        self._pools = WarmPool(loop, self._on_pool_code)
         self._pools_made = 0
-        # Attempts whose task has ended, with the time by which they are told so whatever they left behind.
+        # Attempts whose task has ended, with the latest time of their report even if processes are left.
         self._ending: dict[AttemptProcess, tuple[ExitStatus, int]] = {}
         self._ended: list[tuple[AttemptProcess, ExitStatus]] = []
 
     def start(self, jobs: Mapping[AttemptProcess, StartRequest]) -> dict[AttemptProcess, TaskStartError]:
-        """Returns those that could not be started, with the reason.
+        """Starts attempts. Returns those that could not start, with the reason.
 
-        All are made ready before the first fork: what this process touches between two forks is copied again.
+        All are prepared before the first fork, because memory touched between two forks is copied again.
         """
         failed: dict[AttemptProcess, TaskStartError] = {}
         forks: list[tuple[AttemptProcess, PreparedTask]] = []
         for attempt, job in jobs.items():
-            self._pools.make_way(job)
+            self._pools.free_gpus(job)
             try:
                 if (job.pool and not job.argv) or spawn.can_spawn(job):
                     self._start_at_once(attempt, job)
                 else:
-                    attempt.group = self._groups.take(job.asked) if self._groups and job.limited else ""
+                    attempt.group = self._groups.take(job.limits) if self._groups and job.limited else ""
                     forks.append((attempt, spawn.prepare(job, self._host, attempt.group)))
             except TaskStartError as refusal:
                 failed[attempt] = refusal
@@ -79,13 +79,13 @@ class ProcessTable:
             self._remove(attempt.group)
         return failed
 
-    def ask_to_end(self, attempt: AttemptProcess) -> None:
+    def terminate(self, attempt: AttemptProcess) -> None:
         procfs.send(procfs.below([attempt.pid]), signal.SIGTERM)
 
     def kill(self, attempts: Iterable[AttemptProcess]) -> None:
         begun = [attempt for attempt in attempts if attempt.pid]
         self._kill_groups(begun)
-        # The group may hold all of them, but a process may leave its group, and there may be no groups at all.
+        # A process may leave its group, and there may be no groups at all.
         procfs.kill([attempt.pid for attempt in begun])
 
     def _kill_groups(self, attempts: Iterable[AttemptProcess]) -> None:
@@ -93,8 +93,8 @@ class ProcessTable:
             if attempt.group and self._groups is not None:
                 self._groups.kill(attempt.group)
 
-    def bury(self) -> list[tuple[AttemptProcess, ExitStatus]]:
-        """Reaps what has ended, ends what is left of it, and returns the attempts of which nothing is left."""
+    def reap(self) -> list[tuple[AttemptProcess, ExitStatus]]:
+        """Reaps ended processes, kills what is left of their attempts, and returns the attempts that have ended completely."""
         for pid, ending in _wait_all():
             self._spawned.pop(pid, None)
             main = self._mains.pop(pid, None)
@@ -124,9 +124,9 @@ class ProcessTable:
         warm = self._pools.take(key)
         while warm is not None:
             try:
-                self._pools.give(warm, attempt, job)
+                self._pools.assign(warm, attempt, job)
             except OSError:
-                # It ended while it was idle; another one will do.
+                # It ended while it was idle, so the next one is used.
                 self._pools.remove(warm)
                 warm = self._pools.take(key)
             else:
@@ -137,16 +137,16 @@ class ProcessTable:
         group = f"pool-{self._host.pid}-{self._pools_made}"
         if self._host.groups is not None and job.limited:
             attempt.group = group
-            self._host.groups.make(group, job.asked)
-        pid, line = spawn.fork_pool(self._host, group, fd)
-        warm = WarmProcess(pid, key, group, line, gpus_of(job))
+            self._host.groups.make(group, job.limits)
+        pid, channel = spawn.fork_pool(self._host, group, fd)
+        warm = WarmProcess(pid, key, group, channel, gpus_of(job))
         self._mains[pid] = warm
         self._pools.add(warm)
-        self._pools.give(warm, attempt, job)
+        self._pools.assign(warm, attempt, job)
         attempt.pid, attempt.phase = pid, Phase.BUILDING if job.prepares else Phase.RUNNING
 
     def _started(self, attempt: AttemptProcess, pid: int, started: int = -1) -> None:
-        """`started`, where it is not -1, tells when the task begins; until then its process prepares."""
+        """Registers a started process. `started` is a pipe that signals the end of its preparation, or -1."""
         self._mains[pid] = attempt
         attempt.pid, attempt.phase = pid, Phase.RUNNING
         if started >= 0:
@@ -154,33 +154,33 @@ class ProcessTable:
             self._loop.watch(started, lambda: self._prepared(attempt, started))
 
     def _prepared(self, attempt: AttemptProcess, started: int) -> None:
-        """A word on the pipe: the task begins. Its end: the process has ended, which is seen elsewhere."""
+        """Handles a byte on the pipe (the task begins) or its end (the process has ended, which `reap` sees)."""
         if os.read(started, 1):
             self._began(attempt)
         self._loop.unwatch(started)
         os.close(started)
 
-    def _pool_says(self, warm: WarmProcess, word: int) -> None:
+    def _on_pool_code(self, warm: WarmProcess, code: int) -> None:
         attempt = warm.attempt
         if attempt is None:
             return
-        if word == RUNNING:
+        if code == RUNNING:
             warm.begun = True
             if attempt.phase is Phase.BUILDING:
                 self._began(attempt)
             return
-        self._ended.append((attempt, ExitStatus(word)))
-        self._pools.rest(warm)
+        self._ended.append((attempt, ExitStatus(code)))
+        self._pools.mark_idle(warm)
 
     def _end_of_pool(self, warm: WarmProcess) -> AttemptProcess | None:
-        # What it said before it ended counts first: its last attempt may have ended well.
+        # Messages sent before its end count first, because its last attempt may have succeeded.
         self._pools.read(warm)
         self._pools.remove(warm)
         if warm.attempt is None:
             self._remove(warm.group)
         self._host.files.discard(f"{self._host.files.pools}/{warm.group}")
         if warm.attempt is not None and warm.attempt.cause is None and warm.proven and not warm.begun:
-            # It was killed while it was idle, and the attempt was given to the dead.
+            # It was killed while it was idle, just before the attempt was assigned to it.
             self._again(warm.attempt)
             return None
         return warm.attempt
@@ -195,7 +195,7 @@ class ProcessTable:
         left = self._orphans()
         now = boottime_ns()
         if left:
-            # What forks faster than it is found, and outlives a main process that ended on SIGTERM.
+            # For processes that fork faster than the scan, and for those that outlive their main process.
             self._kill_groups(self._ending)
             procfs.kill(left)
         for attempt, (ending, latest) in list(self._ending.items()):
@@ -211,15 +211,15 @@ class ProcessTable:
 
     def _remove(self, group: str) -> None:
         if group and self._groups is not None:
-            self._groups.give_back(group)
+            self._groups.release(group)
 
     def _orphans(self) -> set[int]:
-        """Children that were not started here: orphans. Those of an attempt that still runs are let be."""
-        strangers = procfs.children(os.getpid()) - self._mains.keys()
-        if not strangers or not self._spawned:
-            return strangers
+        """Adopted orphans among the children, except those of attempts that still run."""
+        orphans = procfs.children(os.getpid()) - self._mains.keys()
+        if not orphans or not self._spawned:
+            return orphans
         running = {attempt.id for attempt in self._spawned.values()}
-        return {pid for pid in strangers if not self._belongs(pid, running)}
+        return {pid for pid in orphans if not self._belongs(pid, running)}
 
     def _belongs(self, pid: int, running: set[str]) -> bool:
         process = procfs.read(pid)

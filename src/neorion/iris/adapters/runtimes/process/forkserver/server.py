@@ -1,4 +1,4 @@
-"""The fork server: what the worker asks for is carried out, and what became of it is kept and told."""
+"""Fork server: handles requests of the worker, and records and reports the states of attempts."""
 
 import os
 import signal
@@ -36,87 +36,87 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Between so many new processes the loop looks at ends, limits and the lease.
+# New processes per turn of the loop, which also checks ends, limits and the lease.
 LAUNCHES_PER_TURN = 16
-# A fork server that nobody has come to ends itself.
+# A fork server without a worker exits after this.
 LINGER_NS = 30_000_000_000
-# How long the news of a beginning may wait: most short tasks have ended by then, and only that is told.
+# Delay of the report of a start: most short tasks end before it, and then only the end is reported.
 BEGINNING_NS = 5_000_000
-# Packages from a slow index and setup scripts fit; a build that hangs does not go on for ever.
+# Long enough for packages from a slow index and for setup scripts; a build that hangs is ended.
 BUILD_LIMIT_NS = 30 * 60 * 1_000_000_000
-# From SIGTERM at the end of its time to SIGKILL: as long as a cancelled task has, e.g. for a checkpoint.
+# Time from SIGTERM at the run limit to SIGKILL: the same as for a cancelled task, e.g. for a checkpoint.
 RUN_GRACE_NS = 10 * 1_000_000_000
 
-# How soon a full disk is tried again.
+# Pause before the next write to a full disk.
 RETRY_NS = 1_000_000_000
 
 _LEASE_OVER = ExitInfo(
-    ExitKind.LOST, 0, "The worker was out of touch with its controller for longer than its lease."
+    ExitKind.LOST, 0, "The worker had no contact to its controller for longer than its lease."
 )
 _TIMED_OUT = ExitInfo(ExitKind.TIMED_OUT, 0, "It ran for longer than its limit.")
 _BUILT_TOO_LONG = ExitInfo(ExitKind.NOT_STARTED, 0, "Its environment was not built within 30 minutes.")
 _STOPPED = ExitInfo(ExitKind.STOPPED)
 _VANISHED = ExitInfo(ExitKind.LOST, 0, "The fork server ended while it ran.")
-_RESULT_LOST = ExitInfo(ExitKind.LOST, 0, "Its result did not survive the end of the machine.")
+_RESULT_LOST = ExitInfo(ExitKind.LOST, 0, "Its result was lost when the machine stopped.")
 
 
 class ForkServer:
-    """One thread, one loop; it waits for nothing but what the kernel announces."""
+    """Fork server with one thread and one event loop."""
 
     def __init__(self, host: ForkServerInfo, lease: SharedLease) -> None:
         self._files = host.files
         self._lease = lease
         self._loop = SelectorLoop()
         self._journal = ExitLog(self._files.journal)
-        self._spares = AttemptDirCache(str(self._files.spare))
+        self._dir_cache = AttemptDirCache(str(self._files.spare))
         self._attempts: dict[str, AttemptProcess] = {}
         self._live: dict[str, AttemptProcess] = {}
         self._waiting: dict[AttemptProcess, StartRequest] = {}
-        self._news: list[AttemptProcess] = []
-        # Attempts that began, with the time at which that is news whatever comes.
+        self._ended: list[AttemptProcess] = []
+        # Started attempts, with the time at which the start is reported.
         self._fresh = deque[tuple[int, AttemptProcess]]()
-        self._nursery = ProcessTable(host, self._loop, self._began, self._again)
-        self._caps = LogTrimmer(self._loop.after)
-        self._loop.watch(self._caps.fd, self._caps.read)
+        self._processes = ProcessTable(host, self._loop, self._began, self._again)
+        self._log_trimmer = LogTrimmer(self._loop.after)
+        self._loop.watch(self._log_trimmer.fd, self._log_trimmer.read)
         self._lingers = True
         self._lease_timer: Timer = self._loop.after(LINGER_NS, self._stop_lingering)
         self._recover()
         self._wake_on_children()
-        self._door = WorkerListener(self._files.socket, self._loop, self._states, self._handle)
+        self._listener = WorkerListener(self._files.socket, self._loop, self._states, self._handle)
 
     def run(self) -> None:
-        """Until the worker is gone, its lease is over, and nothing runs any more."""
-        while self._door.open or self._live or not self._lease.over or self._lingers:
+        """Runs until the worker has disconnected, its lease is over, and no task runs."""
+        while self._listener.open or self._live or not self._lease.over or self._lingers:
             self._loop.turn(wait=not self._waiting)
             self._check_lease()
             self._launch()
-            for attempt, ending in self._nursery.bury():
+            for attempt, ending in self._processes.reap():
                 self._end(attempt, verdict(attempt, self._files.attempt(attempt.id), ending))
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
-        """Written first, then told; while the disk has no room for the one, the other waits."""
+    def _report(self) -> None:
+        """Writes ends, then reports them. While the disk is full, reports wait."""
         try:
             self._journal.write()
         except OSError as error:
             log.warning("the ends of attempts cannot be written", why=error.strerror)
             self._loop.after(RETRY_NS, lambda: None)
         else:
-            for attempt in (*self._due(), *self._news):
-                self._door.tell(attempt.state)
-            self._news.clear()
-        self._door.flush()
+            for attempt in (*self._due(), *self._ended):
+                self._listener.report(attempt.state)
+            self._ended.clear()
+        self._listener.flush()
 
     def _due(self) -> Iterator[AttemptProcess]:
         now = boottime_ns()
         while self._fresh and self._fresh[0][0] <= now:
             _, attempt = self._fresh.popleft()
-            if attempt.ended is None and attempt.told is not attempt.phase:
-                attempt.told = attempt.phase
+            if attempt.ended is None and attempt.reported is not attempt.phase:
+                attempt.reported = attempt.phase
                 yield attempt
 
     def _recover(self) -> None:
-        """What an earlier fork server left: ends as they were written down, and everything else lost."""
+        """Loads the attempts of an earlier fork server: recorded ends, and all others as lost."""
         for pool in self._files.pools.iterdir():
             self._files.discard(str(pool))
         ends = self._journal.ends
@@ -126,14 +126,14 @@ class ForkServer:
         for name in sorted(known):
             attempt = self._attempts[name] = AttemptProcess(name)
             ended = ends.get(name, _VANISHED)
-            if ended.result and not self._whole(name):
+            if ended.result and not self._has_complete_result(name):
                 ended = _RESULT_LOST
             attempt.end(ended)
             if ends.get(name) != ended:
                 self._journal.append(name, ended, durable=True)
         self._journal.write()
 
-    def _whole(self, attempt: str) -> bool:
+    def _has_complete_result(self, attempt: str) -> bool:
         try:
             read_head(Path(self._files.attempt(attempt).result))
         except (OSError, Invalid):
@@ -170,7 +170,7 @@ class ForkServer:
         if self._lease.over:
             return Refusal.NO_LEASE
         try:
-            self._spares.make(self._files.attempt(job.attempt))
+            self._dir_cache.make(self._files.attempt(job.attempt))
         except OSError:
             return Refusal.NO_DISK
         attempt = self._attempts[job.attempt] = AttemptProcess(job.attempt, job)
@@ -193,10 +193,10 @@ class ForkServer:
     def _finish(self, attempt: AttemptProcess, grace_ns: int) -> None:
         """Sends SIGTERM and, after the grace, SIGKILL."""
         if grace_ns:
-            self._nursery.ask_to_end(attempt)
-            attempt.timers.append(self._loop.after(grace_ns, lambda: self._nursery.kill([attempt])))
+            self._processes.terminate(attempt)
+            attempt.timers.append(self._loop.after(grace_ns, lambda: self._processes.kill([attempt])))
         else:
-            self._nursery.kill([attempt])
+            self._processes.kill([attempt])
 
     def _forget(self, names: list[str]) -> Refusal:
         known = [attempt for name in names if (attempt := self._attempts.get(name)) is not None]
@@ -205,7 +205,7 @@ class ForkServer:
         for attempt in known:
             place = self._files.attempt(attempt.id)
             if attempt.warm:
-                # Whoever still writes to it writes to nobody: the folder is used again, this file is not.
+                # A child may still write to the log. The folder is reused, but this file is not.
                 Path(place.log).unlink(missing_ok=True)
             self._files.discard(place.home)
             self._journal.forget(attempt.id)
@@ -219,12 +219,12 @@ class ForkServer:
         self._lease_timer = self._loop.after(self._lease.left_ns, lambda: None)
 
     def _check_lease(self) -> None:
-        """Before anything is buried: what the guardian has killed meanwhile is lost, not killed by a stranger."""
+        """Ends attempts after the lease. Before `reap`, so that attempts killed by the supervisor count as lost."""
         if self._lease.over and self._live:
             fresh = [attempt for attempt in self._live.values() if attempt.cause is not _LEASE_OVER]
             for attempt in fresh:
                 attempt.cause = _LEASE_OVER
-            self._nursery.kill(fresh)
+            self._processes.kill(fresh)
             for attempt in self._waiting:
                 self._end(attempt, _LEASE_OVER)
             self._waiting.clear()
@@ -233,13 +233,13 @@ class ForkServer:
         jobs = dict(islice(self._waiting.items(), LAUNCHES_PER_TURN))
         if not jobs:
             return
-        failed = self._nursery.start(jobs)
+        failed = self._processes.start(jobs)
         for attempt, job in jobs.items():
             del self._waiting[attempt]
             if (refusal := failed.get(attempt)) is not None:
                 self._end(attempt, ExitInfo(ExitKind.NOT_STARTED, refusal.code, refusal.sentence))
                 continue
-            self._caps.add(self._files.attempt(attempt.id).log)
+            self._log_trimmer.add(self._files.attempt(attempt.id).log)
             self._announce_start(attempt)
             if attempt.phase is Phase.RUNNING:
                 self._limit(attempt, job.run_limit_ns, _TIMED_OUT, RUN_GRACE_NS)
@@ -262,12 +262,12 @@ class ForkServer:
     def _announce_start(self, attempt: AttemptProcess) -> None:
         self._fresh.append((boottime_ns() + BEGINNING_NS, attempt))
         if len(self._fresh) == 1:
-            self._loop.after(BEGINNING_NS, self._look_again)
+            self._loop.after(BEGINNING_NS, self._wake_for_starts)
 
-    def _look_again(self) -> None:
-        """Wakes the loop, which tells what is due, and comes back for the rest."""
+    def _wake_for_starts(self) -> None:
+        """Wakes the loop, which reports due starts, until all are reported."""
         if self._fresh:
-            self._loop.after(BEGINNING_NS, self._look_again)
+            self._loop.after(BEGINNING_NS, self._wake_for_starts)
 
     def _limit(self, attempt: AttemptProcess, span_ns: int, cause: ExitInfo, grace_ns: int = 0) -> None:
         def over() -> None:
@@ -281,9 +281,9 @@ class ForkServer:
     def _end(self, attempt: AttemptProcess, ended: ExitInfo) -> None:
         attempt.end(ended)
         del self._live[attempt.id]
-        self._caps.remove(self._files.attempt(attempt.id).log)
+        self._log_trimmer.remove(self._files.attempt(attempt.id).log)
         self._journal.append(attempt.id, ended, durable=attempt.precious)
-        self._news.append(attempt)
+        self._ended.append(attempt)
 
 
 def _drain(fd: int) -> None:

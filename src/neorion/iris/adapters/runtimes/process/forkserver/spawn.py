@@ -1,4 +1,4 @@
-"""Starts the process of an attempt: forked from the fork server, or spawned where nothing of it is needed."""
+"""Starts the process of an attempt: by fork, or by spawn for a program that needs nothing of the fork server."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ from neorion.iris.adapters.runtimes.process.syscalls import EnvBlock
 from neorion.iris.adapters.runtimes.process.task import main
 from neorion.iris.adapters.runtimes.process.task.main import ForkServerInfo, PreparedTask
 
-# Python changes these for itself; a program gets them as the kernel made them.
+# Python changes these signals for itself; a program gets the kernel's defaults.
 _SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
 _SMALL_BYTES = 1 << 14
 
@@ -24,15 +24,15 @@ def open_log(place: AttemptDir) -> int:
 
 
 def can_spawn(job: StartRequest) -> bool:
-    """A bare program needs no copy of this interpreter: a third of the work of a fork."""
+    """True for a plain program: it needs no copy of this interpreter, and spawn takes a third of the time of a fork."""
     return bool(job.argv) and not job.prepares and not job.limited
 
 
 def spawn(job: StartRequest, host: ForkServerInfo, log: int) -> int:
-    """Its orphans become children of the fork server while it still runs, known by their mark (`tree.owner`)."""
+    """Spawns a program. Its orphans become children of the fork server, identified by their mark (`procfs.owner`)."""
     work = host.files.attempt(job.attempt).work
     found = environ.variables(job, work)
-    # This process has one thread: its directory is free to be lent to the program for a moment.
+    # This process has one thread, so its directory can be changed for a moment.
     os.chdir(work)
     try:
         path = environ.program(job.argv, found)
@@ -52,7 +52,7 @@ def spawn(job: StartRequest, host: ForkServerInfo, log: int) -> int:
 
 
 def prepare(job: StartRequest, host: ForkServerInfo, group: str) -> PreparedTask:
-    """Makes everything that the attempt's process will find; `group` is what it joins."""
+    """Prepares everything that the attempt's process needs. `group` is the control group that it joins."""
     place = host.files.attempt(job.attempt)
     found = environ.variables(job, place.work)
     function = b"" if job.argv else _read_small(job.function)
@@ -70,9 +70,9 @@ def prepare(job: StartRequest, host: ForkServerInfo, group: str) -> PreparedTask
 
 @lru_cache(maxsize=8)
 def _read_small(path: str) -> bytes:
-    """What the tasks of a job have in common, read once for all: the file never changes, because it is named by its content.
+    """Small file that the tasks of a job share, read once: it never changes, because it is named by its content.
 
-    Nothing where there is much of it, or where it cannot be read: then each task sees for itself.
+    Empty for a large file or one that cannot be read; each task then reads it itself.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,7 +1,7 @@
-"""The fork server's parent: holds the lease and outlives the fork server, to end what must not go on.
+"""Supervisor: parent of the fork server that enforces the lease and outlives the fork server.
 
-It touches no disk and speaks to nobody, so nothing that can happen to the fork server keeps it from its two duties: when the
-lease runs out every task is killed, and when the fork server dies nothing of its tasks is left.
+It uses no disk and no connection, so that failures of the fork server cannot affect its two duties. When the
+lease ends it kills every task, and when the fork server exits it kills all processes of its tasks.
 """
 
 import mmap
@@ -11,28 +11,28 @@ import select
 from neorion.iris.adapters.runtimes.process import procfs
 from neorion.iris.adapters.runtimes.process.syscalls import boottime_ns
 
-# More than any lease, and less than poll can take.
+# Longer than any lease, and shorter than the limit of poll.
 _SLEEP_MAX_MS = 3_600_000
 
 
 class SharedLease:
-    """Until when tasks may run, in memory that the guardian and the fork server share. Over until it is first renewed."""
+    """End of the lease, in memory shared by the supervisor and the fork server. The lease is over until it is renewed."""
 
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, mmap.PAGESIZE)
         self._until = memoryview(self._page).cast("q")
-        self.bell, self._ring = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.wake_fd, self._wake_write_fd = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def hide_from_children(self) -> None:
-        """From here on no child of this process inherits the page: a task must not write its own lease."""
+        """Hides the page from future children, so that a task cannot change its own lease."""
         self._page.madvise(mmap.MADV_DONTFORK)
 
     def renew(self, until: int) -> None:
-        # The guardian sleeps until the time it knows of, and without an end while there is nothing to guard.
+        # The supervisor sleeps until the end of the lease that it knows, or without limit if there is none.
         too_late = self.over or until < self._until[0]
         self._until[0] = until
         if too_late:
-            os.write(self._ring, b"!")
+            os.write(self._wake_write_fd, b"!")
 
     @property
     def left_ns(self) -> int:
@@ -44,14 +44,14 @@ class SharedLease:
 
 
 def supervise(server: int, lease: SharedLease) -> None:
-    """Returns when the fork server and everything below it is gone."""
+    """Returns when the fork server and all its descendants have ended."""
     handle = os.pidfd_open(server)
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    poll.register(lease.bell, select.POLLIN)
+    poll.register(lease.wake_fd, select.POLLIN)
     while handle not in (ready := dict(poll.poll(_timeout_ms(lease)))):
-        if lease.bell in ready:
-            os.read(lease.bell, 4096)
+        if lease.wake_fd in ready:
+            os.read(lease.wake_fd, 4096)
         elif lease.over:
             procfs.kill([server], spare=[server])
     _clear()
@@ -62,12 +62,12 @@ def _timeout_ms(lease: SharedLease) -> float | None:
 
 
 def _clear() -> None:
-    """Orphans of the fork server are children of this process: all are killed and buried, theirs too."""
+    """Kills and reaps all orphans of the fork server, which are children of this process."""
     while True:
         procfs.kill(procfs.children(os.getpid()))
         try:
             os.wait()
-            # All that have ended, before the next look: it takes the longer the more of them there are.
+            # Reaps all ended ones before the next scan, which takes longer the more processes there are.
             while os.waitpid(-1, os.WNOHANG)[0]:
                 continue
         except ChildProcessError:

@@ -11,20 +11,20 @@ from pathlib import Path, PurePosixPath
 
 from neorion.keel.base import Invalid
 
-# A workspace of source files, not a dataset: those come by storage.
+# Limits for a workspace of source files. Datasets belong in storage.
 ENTRIES_MAX = 50_000
 BYTES_MAX = 4 << 30
 NAME_BYTES_MAX = 1024
-# Of one file or folder, as filesystems have it.
+# Limit of file systems for one component of a path.
 PART_BYTES_MAX = 255
-# Text shrinks by ten; a thousandfold is a bomb. What people send along, up to 250 MiB, may shrink as it likes: a log of
-# one line, an array of zeros.
+# Text compresses to a tenth; a thousandth is a zip bomb. Up to 250 MiB any ratio is allowed, e.g. for a log of
+# equal lines or an array of zeros.
 RATIO_MAX = 200
 RATIO_FREE_BYTES = 256 << 20
 _ENCRYPTED = 0x1
-# The other methods raise errors of the operating system for damaged content, and nothing packs bundles by them.
+# Other methods raise OSError for damaged content, and no bundle uses them.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# What the library raises for damaged directories, names and content.
+# Errors of the library for damaged directories, names and content.
 _DAMAGED = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError),
     *(UnicodeDecodeError, struct.error, zlib.error),
@@ -32,21 +32,21 @@ _DAMAGED = (
 
 
 def unpack(source: Path, target: Path) -> None:
-    """Puts the files of a zip archive, or of a directory, into `target`, which is empty."""
+    """Unpacks a zip archive, or copies a directory, into the empty folder `target`."""
     if source.is_dir():
         _copy(source, target)
         return
     try:
         with zipfile.ZipFile(source) as archive:
             entries = archive.infolist()
-            _judge(entries)
+            _check_entries(entries)
             for entry in entries:
                 _extract(archive, entry, target)
     except _DAMAGED as error:
         raise _refused(f"it is damaged ({error})") from error
 
 
-def _judge(entries: list[zipfile.ZipInfo]) -> None:
+def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
     if len(entries) > ENTRIES_MAX:
         raise _refused(f"it has {len(entries)} entries, {ENTRIES_MAX} at most")
     size, packed = sum(entry.file_size for entry in entries), sum(entry.compress_size for entry in entries)
@@ -55,18 +55,18 @@ def _judge(entries: list[zipfile.ZipInfo]) -> None:
     if size > RATIO_FREE_BYTES and size > RATIO_MAX * packed:
         raise _refused(f"it unpacks to {size // max(packed, 1)} times its size, {RATIO_MAX} times at most")
     for entry in entries:
-        _judge_one(entry)
-    _judge_names(entries)
+        _check_entry(entry)
+    _check_names(entries)
 
 
-def _judge_one(entry: zipfile.ZipInfo) -> None:
-    # `orig_filename`: the archive's own text, before the library cuts it at a zero byte.
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    # `orig_filename` is the archive's own text, before the library cuts it at a zero byte.
     name = entry.orig_filename
     path = PurePosixPath(name)
-    # A time of day in a name is no drive.
+    # A digit before a colon, as in a time of day, is not a drive.
     drive = name[1:2] == ":" and name[:1].isalpha()
-    tricks = "\\" in name or "\0" in name or drive or len(name.encode()) > NAME_BYTES_MAX
-    if tricks or path.is_absolute() or ".." in path.parts or not path.parts:
+    unsafe = "\\" in name or "\0" in name or drive or len(name.encode()) > NAME_BYTES_MAX
+    if unsafe or path.is_absolute() or ".." in path.parts or not path.parts:
         raise _refused(f"the name {name[:100]!r} leads out of the working directory")
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
@@ -79,8 +79,8 @@ def _judge_one(entry: zipfile.ZipInfo) -> None:
         raise _refused(f"{name[:100]!r} is encrypted")
 
 
-def _judge_names(entries: Iterable[zipfile.ZipInfo]) -> None:
-    """No file twice, and no file where another entry needs a directory."""
+def _check_names(entries: Iterable[zipfile.ZipInfo]) -> None:
+    """Refuses duplicate files, and files where another entry needs a directory."""
     files = set[PurePosixPath]()
     directories = set[PurePosixPath]()
     for entry in entries:
@@ -89,7 +89,7 @@ def _judge_names(entries: Iterable[zipfile.ZipInfo]) -> None:
         if entry.is_dir():
             directories.add(path)
         elif path in files:
-            raise _refused(f"{entry.filename[:100]!r} is in it twice")
+            raise _refused(f"{entry.filename[:100]!r} occurs twice")
         else:
             files.add(path)
     if both := files & directories:
@@ -104,7 +104,7 @@ def _extract(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> 
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = 0o755 if entry.external_attr >> 16 & stat.S_IXUSR else 0o644
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    # The library reads no more than the size it declared, which was judged, and checks the sum at the end.
+    # The library reads at most the declared size, which was checked, and verifies the checksum at the end.
     with os.fdopen(fd, "wb") as out, archive.open(entry) as packed:
         shutil.copyfileobj(packed, out, 1 << 20)
 
@@ -132,5 +132,5 @@ def _copy(source: Path, target: Path) -> None:
 
 def _refused(why: str) -> Invalid:
     return Invalid(
-        "runtime.bundle", f"The bundle is refused: {why}.", hint="Make the bundle anew and submit again."
+        "runtime.bundle", f"The bundle is refused: {why}.", hint="Make a new bundle and submit again."
     )

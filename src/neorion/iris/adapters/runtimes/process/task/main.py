@@ -1,9 +1,9 @@
-"""What happens in a new process between the fork and the end of its task. Nothing here runs in the fork server itself.
+"""Main function of a task's process, from the fork to its end. None of it runs in the fork server itself.
 
-Every line run here copies the pages that it touches, four microseconds each: the plainest call is the right one.
+Every line copies the pages that it touches, at four microseconds each, so the plainest calls are used.
 """
 
-# ruff: noqa: PTH102, PTH123 -- see `files`: plain names, plain calls
+# ruff: noqa: PTH102, PTH123 -- see `layout`: plain names, plain calls
 
 import atexit
 import errno
@@ -35,13 +35,13 @@ _SIGCHLD = int(signal.SIGCHLD)
 _FDS_MAX = os.sysconf("SC_OPEN_MAX")
 _READ_BYTES = 1 << 16
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-# Whose frames stand between the start of a process and what the user wrote.
+# Modules whose frames precede the user's code in a traceback.
 _CALLERS = (__name__, "neorion.iris.model.map_task")
 
 
 @dataclass(frozen=True, slots=True)
 class ForkServerInfo:
-    """What a child knows of the fork server it comes from."""
+    """Information for a child about its fork server."""
 
     pid: int
     files: RuntimeLayout
@@ -50,68 +50,68 @@ class ForkServerInfo:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTask:
-    """An attempt as the fork server has made it ready. `begun`, where it is not -1, is told that the task itself begins."""
+    """Attempt prepared by the fork server. `begun` is the pipe that signals the start of the task, or -1."""
 
     job: StartRequest
     place: AttemptDir
     found: dict[str, str]
     variables: syscalls.EnvBlock
-    # The pickle of its function where that is small, and the same for many.
+    # The pickled function, if it is small.
     function: bytes
     group: str
     log: int
     begun: int = -1
-    # The other end of `begun`, which stays with the fork server.
+    # The fork server's end of `begun`.
     started: int = -1
 
 
 def run_attempt(one: PreparedTask, host: ForkServerInfo) -> NoReturn:
-    """A process for one attempt."""
+    """Runs one attempt and ends the process."""
     code = NOT_RUNNABLE
     try:
         _detach_from_server(host, one.log, one.begun)
         code = _run_task(one, host)
     except TaskStartError as refusal:
         _refuse(one.place, refusal)
-    except BaseException as error:  # noqa: BLE001 -- the last line of defence of a process that must end here
+    except BaseException as error:  # noqa: BLE001 -- the process must end here in any case
         _print_error(error)
     finally:
         _flush()
         os._exit(code)
 
 
-def run_pool(host: ForkServerInfo, group: str, line: socket, log: int) -> NoReturn:
-    """A process for one attempt after the other. All of them share its directory, its modules and what they leave behind."""
+def run_pool(host: ForkServerInfo, group: str, channel: socket, log: int) -> NoReturn:
+    """Runs attempts in turn. All of them share the directory, the modules and the remains of earlier ones."""
     try:
-        _detach_from_server(host, log, line.fileno())
+        _detach_from_server(host, log, channel.fileno())
         home = f"{host.files.pools}/{group}"
         os.mkdir(home)
         os.chdir(home)
         at_fork.install()
         codec = jobs()
-        pool = _WarmTaskLoop(host, group, home, line)
-        while data := line.recv(_READ_BYTES):
+        pool = _WarmTaskLoop(host, group, home, channel)
+        while data := channel.recv(_READ_BYTES):
             for job in codec.feed(data):
                 pool.run(job)
-    except BaseException:  # noqa: BLE001 -- as above
+    except BaseException:  # noqa: BLE001 -- the process must end here in any case
         traceback.print_exc()
     finally:
         _run_exit_handlers()
         os._exit(NOT_RUNNABLE)
 
 
-# What a pool's process says before each task; exit codes are never negative.
+# Message of a pool's process before each task; exit codes are never negative.
 RUNNING = -1
 
 
 class _WarmTaskLoop:
-    """What the attempts of a pool's process share."""
+    """Loop over the attempts of a pool's process, with their shared state."""
 
-    def __init__(self, host: ForkServerInfo, group: str, home: str, line: socket) -> None:
+    def __init__(self, host: ForkServerInfo, group: str, home: str, channel: socket) -> None:
         self._host = host
         self._group = group
         self._home = home
-        self._line = line
+        self._channel = channel
         self._load = _FunctionCache()
         self._built: Built | None = None
         self._ready = False
@@ -121,12 +121,12 @@ class _WarmTaskLoop:
         _redirect(place.log)
         if not self._ready:
             self._prepare(job, place)
-        self._line.sendall(frame([RUNNING]))
+        self._channel.sendall(frame([RUNNING]))
         os.environ.clear()
         os.environ.update(environ.variables(job, self._home, self._built))
         code = _call(job, place, lambda: self._load(job.function))
         _flush()
-        self._line.sendall(frame([code]))
+        self._channel.sendall(frame([code]))
 
     def _prepare(self, job: StartRequest, place: AttemptDir) -> None:
         try:
@@ -144,7 +144,7 @@ class _WarmTaskLoop:
 
 
 def _detach_from_server(host: ForkServerInfo, log: int, keep: int) -> None:
-    """Leaves everything of the fork server behind: its session, its signal handlers, its files."""
+    """Drops everything inherited from the fork server: its session, its signal handlers, its files."""
     syscalls.set_pdeathsig(host.pid)
     syscalls.set_child_subreaper()
     os.setsid()
@@ -183,7 +183,7 @@ def _run_task(one: PreparedTask, host: ForkServerInfo) -> int:
     return code
 
 
-def _function(one: PreparedTask) -> Any:  # noqa: ANN401 -- whatever the user pickled
+def _function(one: PreparedTask) -> Any:  # noqa: ANN401 -- any object of the user
     return pickle.loads(one.function) if one.function else _unpickle(one.job.function)  # noqa: S301 -- the task's own function, in the task's own process
 
 
@@ -191,12 +191,12 @@ def _limit(job: StartRequest, host: ForkServerInfo, group: str) -> None:
     if group and host.groups is not None:
         host.groups.join(group)
     elif host.groups is None and job.limited:
-        cgroups.join_limits(job.asked)
+        cgroups.join_limits(job.limits)
 
 
 def _prepare(job: StartRequest, host: ForkServerInfo, work: str) -> Built | None:
-    # Zip files and subprocesses are not every task's business, and each module loaded earlier is copied at each fork.
-    from neorion.iris.adapters.runtimes.process.task.setup import prepare  # noqa: PLC0415 -- as said
+    # Few tasks need zip files and subprocesses, and modules loaded earlier are copied at each fork.
+    from neorion.iris.adapters.runtimes.process.task.setup import prepare  # noqa: PLC0415 -- loaded when needed
 
     try:
         return prepare(job, host.files, Path(work))
@@ -205,17 +205,17 @@ def _prepare(job: StartRequest, host: ForkServerInfo, work: str) -> Built | None
 
 
 def _execute(path: str, argv: list[str], found: dict[str, str]) -> NoReturn:
-    # Python ignores these two; programs expect them to be as the kernel made them.
+    # Python ignores these two signals; programs expect the kernel's defaults.
     syscalls.reset_signal(signal.SIGPIPE)
     syscalls.reset_signal(signal.SIGXFSZ)
     try:
-        os.execve(path, argv, found)  # noqa: S606 -- running what users ask for is what this is for
+        os.execve(path, argv, found)  # noqa: S606 -- runs the user's program
     except OSError as error:
         raise environ.unrunnable(argv, error) from error
 
 
 class _FunctionCache:
-    """The function of a job, kept for the next attempt: its file never changes, because it is named by its content."""
+    """Cache of a job's function for the next attempt. Its file never changes, because it is named by its content."""
 
     def __init__(self) -> None:
         self._path = ""
@@ -227,16 +227,16 @@ class _FunctionCache:
         return self._function
 
 
-def _unpickle(path: str) -> Any:  # noqa: ANN401 -- whatever the user pickled
+def _unpickle(path: str) -> Any:  # noqa: ANN401 -- any object of the user
     fd = os.open(path, os.O_RDONLY)
     start = os.read(fd, _READ_BYTES)
     if len(start) < _READ_BYTES:
         os.close(fd)
-        return pickle.loads(start)  # noqa: S301 -- as above
+        return pickle.loads(start)  # noqa: S301 -- the task's own data, in the task's own process
     os.lseek(fd, 0, os.SEEK_SET)
-    # A pickle is read in large pieces anyway.
+    # Unbuffered, because a pickle is read in large pieces.
     with open(fd, "rb", buffering=0) as file:
-        return pickle.load(file)  # noqa: S301 -- as above
+        return pickle.load(file)  # noqa: S301 -- the task's own data, in the task's own process
 
 
 def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[..., object]]) -> int:
@@ -254,7 +254,7 @@ def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[...,
     except SystemExit as ending:
         code = _exit_code(ending)
         error = ending if code else None
-    except BaseException as raised:  # noqa: BLE001 -- all of them are the caller's to see
+    except BaseException as raised:  # noqa: BLE001 -- the caller gets every error
         raised.__traceback__ = _strip_runner_frames(raised.__traceback__)
         _print_error(raised)
         code, error = 1, raised
@@ -273,12 +273,12 @@ def _call(job: StartRequest, place: AttemptDir, load: Callable[[], Callable[...,
 
 def _print_error(error: BaseException) -> None:
     with suppress(OSError):
-        # The disk of the log may be full; the end of the task says so.
+        # The disk of the log may be full, which the end of the task reports.
         traceback.print_exception(error)
 
 
 def _strip_runner_frames(raised: TracebackType | None) -> TracebackType | None:
-    """All of it where nothing of the user's own ran, as when the function could not be called."""
+    """Removes the frames before the user's code. Without user code the traceback is unchanged."""
     found = raised
     while found is not None and found.tb_frame.f_globals.get("__name__") in _CALLERS:
         found = found.tb_next
@@ -286,7 +286,7 @@ def _strip_runner_frames(raised: TracebackType | None) -> TracebackType | None:
 
 
 def _exit_code(ending: SystemExit) -> int:
-    """As the interpreter itself reads `sys.exit(...)`."""
+    """Exit code of `sys.exit(...)`, by the rules of the interpreter."""
     match ending.code:
         case None:
             return 0
@@ -312,10 +312,10 @@ def _refuse(place: AttemptDir, refusal: TaskStartError) -> None:
 
 
 def _run_exit_handlers() -> None:
-    """The end of an interpreter, without its cost: threads are joined, exit handlers run, output is flushed."""
+    """Ends the interpreter without its full cost: joins threads, runs exit handlers, flushes output."""
     if threading.active_count() > 1:
         threading._shutdown()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] -- as multiprocessing ends its processes
-    # The first is that of `logging`, which has something to do where the task has handlers.
+    # The first handler is that of `logging`, which matters only if the task has log handlers.
     if atexit._ncallbacks() > 1 or logging._handlerList:  # noqa: SLF001  # pyright: ignore -- there are no public names
         atexit._run_exitfuncs()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- as above
     _flush()
@@ -326,5 +326,5 @@ def _flush() -> None:
         try:
             stream.flush()
         except (OSError, ValueError):
-            # A full disk or a task that closed the stream: nothing is left to say it with.
+            # A full disk or a stream that the task closed: the error cannot be reported.
             continue

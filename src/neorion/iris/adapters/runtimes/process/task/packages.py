@@ -1,4 +1,4 @@
-"""Python packages of tasks: installed once for each list, side by side, and shared by every attempt that asks for the same."""
+"""Python packages of tasks: each list is installed once, and shared by all attempts with the same list."""
 
 import shutil
 import subprocess
@@ -10,9 +10,9 @@ from neorion.iris.adapters.runtimes.process.task.build_cache import exclusive, k
 from neorion.keel.base import Invalid
 
 
-def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str]) -> Path:
-    """The directory with these packages. Whoever comes first installs, the others wait for it; a failure is not kept."""
-    done = cache / key_of(wanted)
+def installed(requested: Sequence[str], cache: Path, last_lines: Callable[[], str]) -> Path:
+    """Directory with these packages. The first attempt installs them and the others wait; a failure is not kept."""
+    done = cache / key_of(requested)
     if done.is_dir():
         return done
     with exclusive(done):
@@ -21,13 +21,13 @@ def installed(wanted: Sequence[str], cache: Path, last_lines: Callable[[], str])
         unfinished = done.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         command = [sys.executable, "-P", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-        command += ["--target", str(unfinished), "--", *wanted]
+        command += ["--target", str(unfinished), "--", *requested]
         code = subprocess.run(command, check=False).returncode  # noqa: S603 -- the order's own packages
         if code != 0:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise Invalid(
                 "runtime.packages",
-                f"The packages {', '.join(wanted)[:200]} could not be installed. The log ends:\n{last_lines()}",
+                f"The packages {', '.join(requested)[:200]} could not be installed. The log ends:\n{last_lines()}",
                 hint="Try the same list with: pip install --target.",
             )
         unfinished.rename(done)

@@ -1,4 +1,4 @@
-"""What has to be there before the task: its files, its packages, its setup. Runs in the attempt's own process."""
+"""Setup of a task: its files, its packages, its setup commands. Runs in the attempt's own process."""
 
 import hashlib
 import subprocess
@@ -15,15 +15,15 @@ from neorion.iris.adapters.runtimes.process.task.bundle import unpack
 from neorion.iris.adapters.runtimes.process.task.packages import installed
 from neorion.keel.base import Invalid
 
-# What a person needs to see of a failed build; the log has all of it.
+# Part of a failed build's log to show; the log has all of it.
 TAIL_LINES = 20
 TAIL_BYTES = 4096
 
 
 def prepare(job: StartRequest, files: RuntimeLayout, work: Path) -> Built | None:
-    """Builds the task's environment, where it has one, and lets this process import from it.
+    """Builds the task's environment, if it has one, and makes it importable in this process.
 
-    Everything printed goes to the attempt's log.
+    All output goes to the attempt's log.
     """
     if job.bundle:
         unpack(Path(job.bundle), work)
@@ -48,14 +48,14 @@ def prepare(job: StartRequest, files: RuntimeLayout, work: Path) -> Built | None
 
 
 def _key(job: StartRequest, work: Path) -> str:
-    """Jobs share an environment if they have the same packages, commands and files that these depend on."""
+    """Key of an environment: packages, commands, and the contents of the files that they depend on."""
     files = virtualenv.named_files(job.setup, work) if job.bundle else []
     contents = [f"{path.relative_to(work)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files]
     return key_of(job.packages, job.setup, contents, [sys.prefix])
 
 
 def _set_up_first(kept: Path, python: Path, set_up: Callable[[], None]) -> None:
-    """The first of an environment sets up alone, and those who came with it wait: what it kept, they find whole."""
+    """Sets up. The first task of an environment does this alone, and the others wait, so that they find its files complete."""
     kept.mkdir(parents=True, exist_ok=True)
     done = kept.with_suffix(".done")
     if not done.exists():

@@ -1,4 +1,4 @@
-"""The list, and the book of one installation."""
+"""Published prices, and the prices of one account."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,14 +11,17 @@ SPOT: Final = "/spot"
 
 
 @dataclass(frozen=True, slots=True)
-class PriceBook:
-    """Prices at one cloud. `own` are those of its account, by instance type or by "TYPE/spot": they win over the list."""
+class PriceTable:
+    """Prices at one cloud.
+
+    `own` are those of the account, by instance type or by "TYPE/spot"; they replace published ones.
+    """
 
     cloud: str
     own: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def price(self, instance_type: str, region: str, *, spot: bool = False) -> float | None:
-        """Dollars an hour, or None where nobody knows. What is sold on the spot has no published price."""
+        """Dollars per hour, or None if the price is not known. Spot machines have no published price."""
         own = self.own.get(f"{instance_type}{SPOT}" if spot else instance_type)
         if own is not None or spot:
             return own
@@ -29,7 +32,7 @@ class PriceBook:
 
 
 def listed_on(cloud: str) -> date | None:
-    """The day on which the cloud's published prices were read; None where there are none."""
+    """The day on which the cloud's published prices were read; None if it has none."""
     return _LIST[cloud]["as_of"] if cloud in _LIST else None
 
 
