@@ -138,4 +138,3 @@ def test_a_worker_with_a_grace_ends_its_tasks_before_itself_and_they_count_as_lo
         (task,) = job.tasks()
         assert (task.failures, task.losses) == (0, 1)
         assert job.logs().endswith("saved\n")
-        assert not processes_in(tmp_path / "pod")
