@@ -119,7 +119,7 @@ class GroupedStore:
         raise copy(self._refusal) if self._refusal else AssertionError("lost without a reason")
 
     def check_lease(self) -> None:
-        if self._engine.lease is not None and self._around.clock.monotonic() >= self._sure_until:
+        if self._engine.lease is not None and self._dependencies.clock.monotonic() >= self._sure_until:
             raise Retry(
                 "store.standby",
                 "This process could not renew its lease on the store, so another one may lead.",
@@ -129,7 +129,7 @@ class GroupedStore:
 
     async def renew(self) -> None:
         """Extends the lease, or raises why it could not."""
-        began = self._around.clock.monotonic()
+        began = self._dependencies.clock.monotonic()
         await self._lane.run(self._engine.renew)
         if self._engine.lease is not None:
             self._sure_until = began + self._engine.lease.seconds * _SURE

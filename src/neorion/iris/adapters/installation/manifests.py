@@ -119,7 +119,7 @@ def _fit(manifest: dict[str, Any], service: ServiceController) -> None:
 
 def _add_standby(manifest: dict[str, Any]) -> None:
     """Changes an object of one controller into that of two: one leads, and only that one is ready."""
-    spec = manifest.get("spec")
+    spec: dict[str, Any] = manifest.get("spec", {})
     match manifest["kind"]:
         case "NodePool":
             spec["targetNodes"] = 2
