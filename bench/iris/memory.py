@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 
 from bench.kit import Report
-from neorion.iris.app.controller import SCHEMA
+from neorion.iris.app.standby import SCHEMA
 from neorion.iris.controllers.admission import Admission
 from neorion.iris.controllers.context import ControllerContext
 from neorion.iris.controllers.lifecycle import LifecycleManager
