@@ -282,11 +282,11 @@ def kept(parts: ControllerParts) -> list[Any]:
     """What must be empty when nothing is under way."""
     private: Any = parts
     return [
-        private.context.job_ended._listening,
-        private.context.first_attempt_started._listening,
+        private.context.job_ended._events,
+        private.context.first_attempt_started._events,
         private.context.journal._waiting,
         private.log_store._logs,
-        {worker: line for worker, line in private.dispatcher._lines.items() if line.start or line.stop},
-        private.dispatcher._lines.keys() - private.context.cluster.workers.keys(),
+        {worker: queue for worker, queue in private.dispatcher._queues.items() if queue.start or queue.stop},
+        private.dispatcher._queues.keys() - private.context.cluster.workers.keys(),
         parts.lifecycle.moved.is_set(),
     ]
