@@ -28,7 +28,7 @@ def promtool() -> Path:
 
 async def told(it: Running) -> str:
     """What Prometheus would be given now."""
-    _, body = await fetch(it.dial(None)._transport, Request("GET", "/metrics"))
+    _, body = await fetch(it.dial(None)._transports[0], Request("GET", "/metrics"))
     return body.decode()
 
 

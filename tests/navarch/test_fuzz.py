@@ -108,5 +108,5 @@ async def test_bytes_that_are_no_message_are_refused_as_such(method: str, kind: 
         (node,) = await it.serving(1)
         headers = {"authorization": f"Bearer {(await it.register(node)).token}", "content-type": kind}
         path = f"/neorion.navarch.v1.AgentService/{method}"
-        head, _ = await fetch(it.dial(None)._transport, Request("POST", path, [*headers.items()], body))
+        head, _ = await fetch(it.dial(None)._transports[0], Request("POST", path, [*headers.items()], body))
         assert head.status < 500

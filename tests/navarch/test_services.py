@@ -281,7 +281,7 @@ async def test_machines_that_joined_are_in_the_metrics_that_alerts_divide_by():
 
 
 async def _get(it: Running, path: str) -> str:
-    _, body = await fetch(it.dial(None)._transport, Request("GET", path))
+    _, body = await fetch(it.dial(None)._transports[0], Request("GET", path))
     return body.decode()
 
 
