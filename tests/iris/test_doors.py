@@ -26,12 +26,12 @@ def test_the_programs_of_the_documents_take_their_flags(room: str):
     assert f"See: python -m neorion.iris {room} serve --help" in wrong.stderr
 
 
-def test_a_runtime_of_the_documents_that_is_not_served_is_refused_by_name():
+def test_a_runtime_of_the_documents_without_its_image_is_refused_by_name():
     program = [sys.executable, "-m", "iris.cluster.worker.main", "serve", "--runtime", "containerd"]
     told = subprocess.run(program, capture_output=True, text=True, check=False)
     assert told.returncode != 0
-    assert "This version runs tasks as processes, not with containerd." in told.stderr
-    assert "iris.unserved" in told.stderr
+    assert "The runtime containerd needs an image for tasks." in told.stderr
+    assert "iris.no_task_image" in told.stderr
 
 
 @pytest.mark.parametrize("name", iris.client.__all__)
