@@ -285,7 +285,7 @@ def test_explain_reads_single_codes_from_the_generated_file(
         ("cli.usage", "invalid", "command line"),
         ("iris.wait", "deadline", "has not ended within"),
         ("iris.out_of_memory", "terminal", "more memory"),
-        ("user_cap", "", "may run"),
+        ("user_cap", "", "the limit is"),
         ("out_of_memory", "", "more memory"),
     ],
 )

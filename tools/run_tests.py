@@ -19,7 +19,14 @@ from neorion.keel.sim.explore import HALF_VARIABLE
 from tools.leftovers import remove_leftovers
 
 ROOT = Path(__file__).resolve().parent.parent
-CLUSTERS = ("tests/conformance/kube", "tests/drydock", "tests/kube", "tests/node")
+CLUSTERS = (
+    "tests/conformance/kube",
+    "tests/conformance/node",
+    "tests/drydock",
+    "tests/engines",
+    "tests/kube",
+    "tests/node",
+)
 # Tests of clusters mostly wait. Workers for each core.
 CLUSTER_WORKERS = 2
 # More failures than these are no accident.

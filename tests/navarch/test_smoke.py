@@ -156,4 +156,4 @@ def test_who_is_not_known_is_told_which_token_to_show(
         cwd=tmp_path,
     )
     assert done.returncode == 4
-    assert "set NAVARCH_AUTH_TOKEN" in done.stderr
+    assert "Set NAVARCH_AUTH_TOKEN" in done.stderr

@@ -37,7 +37,7 @@ async def test_an_archive_is_loaded_under_its_own_name(node_cluster: Cluster, tm
     assert await load(store, archive) == ["docker.io/library/carried:1"]
     assert await store.has("docker.io/library/carried:1")
     archive.write_text("no archive")
-    with pytest.raises(Invalid, match="no archive of an image"):
+    with pytest.raises(Invalid, match="not an archive of an image"):
         await load(store, archive)
 
 

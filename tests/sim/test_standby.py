@@ -16,7 +16,7 @@ from neorion.keel.store.group_commit_store import GroupedStore
 from tests.sim.standby_world import StandbyIris, standby_iris
 from tests.sim.test_iris import CALM_S, MEMORY, demand
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 JOBS = 6
 # Rates of clocks that the margins of the leases allow for.

@@ -22,7 +22,7 @@ app = App(
 app.mount(
     "iris",
     "neorion.iris.cli:app",
-    help="Jobs: run them, follow them, and see where they run.",
+    help="Run, follow and manage jobs on a cluster.",
     heading=_SYSTEMS,
 )
 app.mount(

@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from neorion.iris.cli import app, local_cluster, status_table
+from neorion.iris.cli import app, local_cluster
+from neorion.iris.cli.commands import local_cluster_impl
 from neorion.iris.client import IrisClient
 from neorion.keel.cli import Exit, run
 from neorion.keel.telemetry.setup import FILE_BYTES_MAX
@@ -200,7 +201,7 @@ def test_ctrl_c_while_a_cluster_waits_for_its_first_worker_leaves_none(
         handles.append(os.pidfd_open(json.loads((folder / "cluster.json").read_text())["pid"]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(status_table, "first_worker", interrupted)
+    monkeypatch.setattr(local_cluster_impl, "first_worker", interrupted)
     start = ("cluster", "start", "--local", "--detach", "--port", "0", "--folder", str(folder))
     assert shown(capfd, *start)[:2] == (Exit.INTERRUPTED, "")
     assert select.select(handles, [], [], 0)[0] == handles

@@ -195,7 +195,7 @@ def test_a_silent_node_is_lost_after_three_heartbeats_if_nothing_is_said():
             "unhealthy_threshold: 2",
             "unhealthy_treshold: 2",
             "pools[0].health.unhealthy_treshold",
-            "no known key",
+            "not a known key",
         ),
         ("    provider: lambda", "    provider: lamda", "pools[0].provider", 'no provider "lamda"'),
         ("min_nodes: 2\n", "min_nodes: 21\n", "pools[0].scaling.min_nodes", "more than the 20"),

@@ -34,7 +34,7 @@ app.mount(
 app.mount(
     "logs",
     "neorion.drydock.cli.commands.status:logs_command",
-    help="Print what a part of a cluster said.",
+    help="Print the log of a part of a cluster.",
     heading=_CLUSTER,
 )
 app.mount(

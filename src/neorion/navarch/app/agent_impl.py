@@ -46,7 +46,7 @@ def agent(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click's own
             try:
                 await Agent(who, probe, dial, clock, ids, system_rng()).run(token, memory)
             except Unauthenticated as error:
-                hint = "set NAVARCH_AUTH_TOKEN to the token for joining"
+                hint = "Set NAVARCH_AUTH_TOKEN to the token for joining."
                 raise Unauthenticated(error.code, error.sentence, hint=hint) from None
             crew.stop()
 
