@@ -79,11 +79,18 @@ async def test_without_containers_nothing_is_asked_until_one_is_made():
         group.start_soon(_tick, clock)
         await _turns(100)
         assert (engine.questions, found) == (1, [[]])
-        poll.expect()
+        poll.expect(A.attempt)
         with anyio.fail_after(10):
             await read_both.wait()
         group.cancel_scope.cancel()
     assert found == [[], [A]]
+
+
+async def test_a_container_that_no_poll_has_found_is_gone():
+    engine, clock = Engine([]), ManualClock()
+    poll = ContainerPoll(engine.find, clock)
+    poll.expect(A.attempt)
+    assert await batches(poll, clock, 2) == [[], [A_GONE]]
 
 
 async def _turns(count: int) -> None:

@@ -25,9 +25,11 @@ class ContainerPoll:
         self._find = find
         self._clock = clock
         self._expected = anyio.Event()
+        self._started = dict[AttemptId, ContainerStatus]()
 
-    def expect(self) -> None:
-        """Polls again: a container is made."""
+    def expect(self, attempt: AttemptId) -> None:
+        """Polls again: the attempt's container was started. It is GONE even if no poll ever finds it."""
+        self._started[attempt] = ContainerStatus(attempt, ContainerState.WAITING)
         self._expected.set()
 
     async def changes(self) -> AsyncGenerator[Sequence[ContainerStatus], None]:
@@ -39,6 +41,8 @@ class ContainerPoll:
                 await self._expected.wait()
             self._expected = anyio.Event()
             await self._clock.sleep(EVERY)
+            known = {**self._started, **known}
+            self._started.clear()
             try:
                 found = _by_attempt(await self._find())
             except Error as error:

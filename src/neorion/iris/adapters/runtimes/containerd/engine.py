@@ -71,7 +71,7 @@ class ContainerdEngine:
         sandbox = await self._sandbox(spec.attempt)
         if sandbox is not None:
             if await self._started(spec.attempt):
-                self._poll.expect()
+                self._poll.expect(spec.attempt)
                 return
             await self._client.remove_sandbox(sandbox.id)
         gpus = gpu_access(spec.gpus, self._gpus, os.path.exists)
@@ -86,7 +86,7 @@ class ContainerdEngine:
             with anyio.CancelScope(shield=True):
                 await self.remove(spec.attempt, Duration(0))
             raise
-        self._poll.expect()
+        self._poll.expect(spec.attempt)
 
     def _make_files(self, spec: ContainerSpec) -> Sequence[HostMount]:
         """A sandbox has 64 MiB of shared memory, too little for work on GPUs."""

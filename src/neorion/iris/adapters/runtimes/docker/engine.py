@@ -61,7 +61,7 @@ class DockerEngine:
             await self._api.create(name, container_body(self._settings, spec, record))
         except Conflict:
             if (await self._api.inspect(name)).status != _CREATED:
-                self._poll.expect()
+                self._poll.expect(spec.attempt)
                 return
         try:
             await self._api.start(name)
@@ -69,7 +69,7 @@ class DockerEngine:
             with anyio.CancelScope(shield=True):
                 await self.remove(spec.attempt, Duration(0))
             raise
-        self._poll.expect()
+        self._poll.expect(spec.attempt)
 
     async def remove(self, attempt: AttemptId, grace: Duration) -> None:
         name = container_name(attempt)
