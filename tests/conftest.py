@@ -146,6 +146,8 @@ def pytest_configure() -> None:
     _choose_examples()
     # A run in the background of a shell inherits that Ctrl-C is ignored, and so would the programs that tests interrupt.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A run that outlives its terminal inherits the same for SIGHUP, by which a bastion ends what its sessions run.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -222,12 +222,11 @@ JOBS = [
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("fault", "code"), JOBS, ids=str)
 async def test_a_waiting_job_names_the_fault_and_is_not_lost(
-    cloud: Cluster, tmp_path: Path, mode: str, fault: Fault, code: str
+    cloud: Cluster, api: Client, tmp_path: Path, mode: str, fault: Fault, code: str
 ):
-    boot = "2s" if fault is Fault.NEVER_READY else "5m"
-    file = Setup(mode, fault, boot=boot).file(cloud)
+    setup = Setup(mode, fault, boot="2s" if fault is Fault.NEVER_READY else "5m")
     async with (
-        run_iris(file, tmp_path, ("127.0.0.1", 0)) as running,
+        run_iris(setup.file(cloud), tmp_path, ("127.0.0.1", 0)) as running,
         AsyncIrisClient.remote(running.address, token=running.token) as client,
     ):
         job = await client.submit(["true"], "train", resources={"gpu": "H100:8"})
@@ -235,7 +234,9 @@ async def test_a_waiting_job_names_the_fault_and_is_not_lost(
         assert "h100_8x" in told.sentence
         assert (await client.get(job.name)).state == "pending"
         await client.cancel(job.name)
-        await running.platform.shutdown()
+    # Only now the autoscaler begins no slice any more.
+    async with platform(cloud, api, setup):
+        pass
 
 
 async def _told(client: AsyncIrisClient, job: str, code: str) -> JobExplanation:

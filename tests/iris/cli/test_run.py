@@ -69,7 +69,7 @@ def test_a_broken_connection_costs_nothing(
         assert process.stderr is not None
         assert process.stdout.readline() == "one\n"
         wire.cut()
-        assert any(line.startswith("lost touch") for line in process.stderr)
+        assert any(line.startswith("lost the connection") for line in process.stderr)
         gate.write_text("two\n")
         assert process.stdout.read() == "two\n"
         assert process.wait() == 4

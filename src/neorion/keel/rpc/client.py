@@ -105,7 +105,7 @@ def connect(
 
 def _url(address: str, scheme: str, usual: str) -> str:
     """The address with `scheme`; without one, with its own or the usual one."""
-    found = _ADDRESS.fullmatch(address.strip())
+    found = _ADDRESS.fullmatch(address.strip(" "))
     if found is None or int(found[3] or 0) > _PORT_MOST:
         raise Invalid(
             "rpc.address",
