@@ -58,7 +58,7 @@ async def installer(client: Client) -> AsyncGenerator[Installer]:
             with suppress(NotFound):
                 # No operator runs here that would do it.
                 await client.patch(DEVSERVERS, server.meta.name, LET_GO, server.meta.namespace)
-    await Installer(client).uninstall(purge=True, patience=A_MINUTE)
+    await Installer(client).uninstall(purge=True, patience=Duration.of(minutes=3))
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ async def gang_client(gang_platform: Cluster) -> AsyncGenerator[Client]:
         yield client
 
 
+@pytest.mark.slow
 async def test_gangs_of_every_scheduler(gang_client: Client, tmp_path: Path):
     """All at once, each with devices of its own kind on the one node."""
     faults = {"sound": SOUND, "broken": Fault(ungated)}

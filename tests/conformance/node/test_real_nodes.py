@@ -126,11 +126,13 @@ async def test_drivers(checker: Checker, client: Client):
             await conclude_as(profile, "driver_runtime_management", {name: row})
 
 
+@pytest.mark.slow
 @pytest.mark.needs("gvisor")
 async def test_sandboxes(checker: Checker):
     await conclude_as(checker, "workload_sandboxing", SANDBOXES)
 
 
+@pytest.mark.slow
 async def test_prefill_and_decode(checker: Checker):
     await conclude_as(checker, "disaggregated_inference", ROLES)
 

@@ -124,6 +124,7 @@ PLATFORMS = {
 }
 
 
+@pytest.mark.slow
 async def test_services_and_scaling(checker: Checker, platform: Cluster):
     """All at once, because they mostly wait. A pool grows for one run at a time."""
     port = platform.layout.port(PortOffset.PROMETHEUS)
