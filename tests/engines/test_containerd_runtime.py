@@ -70,7 +70,7 @@ class TestContainerd(EngineContract):
                 await client.remove_sandbox(made)
 
     async def test_a_socket_without_containerd_is_named(self, rig: EngineRig):
-        nowhere = replace(rig.settings, socket=rig.root / "nowhere")
+        nowhere = replace(rig.settings, folder=rig.root / "other", socket=rig.root / "nowhere")
         with pytest.raises(Retry, match="containerd does not answer at"):
             async with open_engine(nowhere, SystemClock()):
                 pass

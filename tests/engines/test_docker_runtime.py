@@ -38,7 +38,7 @@ class TestDocker(EngineContract):
         assert "could not select device driver" in end.message
 
     async def test_a_socket_without_docker_is_named(self, rig: EngineRig):
-        nowhere = replace(rig.settings, socket=rig.root / "nowhere")
+        nowhere = replace(rig.settings, folder=rig.root / "other", socket=rig.root / "nowhere")
         with pytest.raises(Retry, match="Docker does not answer at"):
             async with open_engine(nowhere, SystemClock()):
                 pass
