@@ -45,7 +45,9 @@ def cluster_file(folder: Path, namespace: str, *, two: bool = False) -> Path:
     return path
 
 
-async def iris(verb: str, config: Path, kubeconfig: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
+async def iris(
+    verb: str, config: Path, kubeconfig: Path, *options: str
+) -> subprocess.CompletedProcess[bytes]:
     """As a user runs it; the variables of the controller are not set here."""
     command = [str(Path(sys.executable).with_name("iris")), "cluster", verb, "--config", str(config)]
     command += ["--kubeconfig", str(kubeconfig), *options]

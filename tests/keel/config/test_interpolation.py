@@ -160,7 +160,7 @@ class Account(Model):
 class Vault(Model):
     name: str
     key: SecretValue | None = None
-    accounts: dict[str, Account] = {}
+    accounts: dict[str, Account]
     keys: tuple[SecretValue, ...] = ()
 
 

@@ -52,9 +52,7 @@ class _Unresolved(Exception):
         self.hint = hint
 
 
-def resolve(
-    root: YamlNode, sources: Sources, findings: Findings, kept: Collection[YamlNode] = ()
-) -> None:
+def resolve(root: YamlNode, sources: Sources, findings: Findings, kept: Collection[YamlNode] = ()) -> None:
     """Replaces references by their values, throughout the tree. Those of `kept` values stay as written."""
     waiting: list[tuple[YamlNode, Steps]] = [(root, ())]
     as_written = {id(node) for node in kept}

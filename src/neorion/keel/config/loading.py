@@ -33,9 +33,7 @@ class InvalidConfig(Invalid):
     findings: tuple[Finding, ...] = ()
 
 
-def load(
-    path: Path, model: type[AnyModel], env: Mapping[str, str], *, with_secrets: bool = True
-) -> AnyModel:
+def load(path: Path, model: type[AnyModel], env: Mapping[str, str], *, with_secrets: bool = True) -> AnyModel:
     """Returns the model that a file describes. References are resolved in `env` and in the file's folder.
 
     Without `with_secrets`, secrets are what the file says, as in `${NAME}`: this process needs none of them.
