@@ -22,9 +22,9 @@ from anyio.streams.text import TextReceiveStream
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.coreweave import MACHINES, NodeBacking
-from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
+from tests.node.iris_installation import push_images
 from tests.node.pods import NEEDS, Kubectl
 
 pytestmark = pytest.mark.anyio
@@ -53,11 +53,7 @@ async def cluster() -> AsyncGenerator[Cluster]:
     yard = ClusterManager.of()
     try:
         made = await yard.up(NAME, ClusterOptions(networked=True, coreweave=True))
-        store, registry = ImageStore.of(made.shelf), Registry.of(made.layout).address
-        for name in ("controller", "worker"):
-            image = ImageName.parse(f"ghcr.io/marin-community/iris-{name}")
-            recipe = ROOT / f"infra/docker/iris-{name}/Dockerfile"
-            await store.push(await build(store, BuildRequest(ROOT, image, recipe)), registry)
+        await push_images(made)
         yield made
     finally:
         await yard.down(NAME)

@@ -51,7 +51,7 @@ def test_the_leader_of_a_gang_is_found_at_its_pod():
     ],
 )
 def test_an_image_that_cannot_run_the_runner_is_a_failure_of_the_task(
-    code: int, leased: bool, kind: ExitKind
+    code: int, *, leased: bool, kind: ExitKind
 ):
     words = "No module named 'neorion'"
     status = ContainerStatus(AttemptId("a"), ContainerState.EXITED, None, code, words)
