@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -109,10 +110,9 @@ async def _two_controllers(iris: Installation) -> None:
         await CLOCK.sleep(LOOK_EVERY)
 
 
-async def _kill(iris: Installation, leader: dict[str, object]) -> float:
+async def _kill(iris: Installation, leader: dict[str, Any]) -> float:
     """kill -9 of the leader; returns how long it took until a client reached another one through the Service."""
-    uid = str(leader["metadata"]["uid"])  # type: ignore[index]
-    (pid,) = pod_processes(uid, "iris.cluster.controller.main")
+    (pid,) = pod_processes(leader["metadata"]["uid"], "iris.cluster.controller.main")
     async with iris.client() as client:
         killed = CLOCK.monotonic()
         os.kill(pid, signal.SIGKILL)

@@ -23,7 +23,7 @@ _WORDS_MAX: Final = 300
 
 
 async def rehearse(client: Client, manifests: Sequence[dict[str, Any]]) -> None:
-    """Raises what the cluster would refuse. What lies in a namespace that is to come is judged by rights alone."""
+    """Raises what the cluster would refuse. Objects of a namespace that does not exist yet are checked by rights alone."""
     namespace_exists = await _namespace_exists(client, manifests)
     rehearsal = client.rehearsing()
     for manifest in manifests:
@@ -62,7 +62,7 @@ async def _check_rights(client: Client, kind: Kind[Any], manifest: dict[str, Any
 
 
 async def _refusal(client: Client, kind: Kind[Any], manifest: dict[str, Any], error: Error) -> Error:
-    """What a refusal of one object means to whoever installs."""
+    """The error for the user, from the refusal of one object."""
     name = manifest["metadata"]["name"]
     words = error.sentence.strip().partition("\n")[0][:_WORDS_MAX].rstrip(".")
     if isinstance(error, UnknownKind) and kind is NODE_POOL:
@@ -82,7 +82,7 @@ async def _refusal(client: Client, kind: Kind[Any], manifest: dict[str, Any], er
     return Invalid(
         "iris.install_refused",
         f"The cluster refuses {kind.name} {name}: {words}.",
-        hint="Correct the cluster file. Nothing was applied.",
+        hint="Correct the cluster file.",
     )
 
 
