@@ -64,9 +64,10 @@ def cluster_file() -> str:
     file = yaml.safe_load(CONFIG.read_text().replace("<cpu-instance>", INSTANCE))
     file["platform"]["coreweave"]["namespace"] = "iris"
     file["defaults"]["autoscaler"] |= {
-        "scale_up_delay": "1s",
-        "scale_down_delay": "5s",
-        "startup_grace_period": "5s",
+        "evaluation_interval": "500ms",
+        "scale_up_delay": "0s",
+        "scale_down_delay": "1s",
+        "startup_grace_period": "1s",
     }
     pool = file["scale_groups"]["cpu_test"]["slice_template"]["coreweave"]
     pool["annotations"] = {MACHINES: NodeBacking.REAL.value}
