@@ -120,7 +120,7 @@ async def test_a_worker_that_somebody_ended_is_not_told_as_lost(
         await after.until(lambda: not after.slices)
         (task,) = after.there.parts.context.cluster.tasks[JobId(job.id)]
         assert task.ending.message == f"its worker was {what}"
-    assert caplog.text.count("worker let go") == PAIRS.machines
+    assert caplog.text.count("worker removed") == PAIRS.machines
     assert "lost" not in caplog.text
 
 
