@@ -1,8 +1,9 @@
-"""The gang of an attempt, as its variables say it. Pure."""
+"""The gang of an attempt, as the controller's variables say it. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Struct
 
 from neorion.iris.model import AttemptId
 from neorion.iris.ports import GANG_ENV
@@ -10,8 +11,7 @@ from neorion.iris.ports import GANG_ENV
 _LEADER_HOSTS: Final = ("MASTER_ADDR", "PET_MASTER_ADDR")
 
 
-@dataclass(frozen=True, slots=True)
-class Gang:
+class Gang(Struct, frozen=True, array_like=True):
     """A gang that starts together: the attempt of its first task, and the number of its tasks."""
 
     leader: AttemptId

@@ -121,11 +121,12 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
             )
         variables = dict(request.variables)
         gpus = tuple(filter(None, variables.pop(GPUS_ENV, "").split(",")))
-        if (gang := Gang.of(variables)) and (host := self._engine.leader_host(gang.leader)):
+        gang = Gang.of(dict(order.variables))
+        if gang and (host := self._engine.leader_host(gang.leader)):
             variables = led_from(variables, host)
         # The container has the limits, and a process of its own.
         job = replace(request, variables=list(variables.items()), cpu_milli=0, memory=0, pool="")
-        stored = await self._accept(order, StoredOrder(job, order.resources, gpus))
+        stored = await self._accept(order, StoredOrder(job, order.resources, gpus, gang))
         if order.attempt in self._attempts:
             return
         attempt = self._attempts[order.attempt] = ContainerAttempt(order.attempt, stored)
@@ -216,7 +217,7 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
             ATTEMPT_ENV: str(one.id),
             TOKEN_ENV: self._server.token(one.id),
         }
-        gang = Gang.of(dict(one.order.job.variables))
+        gang = one.order.gang
         if gang and (leader := self._engine.leader_host(gang.leader)):
             variables[LEADER_ENV] = leader
         spec = ContainerSpec(one.id, one.order.resources, one.order.gpus, variables, gang)
