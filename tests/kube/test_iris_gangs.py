@@ -69,7 +69,7 @@ async def room(cluster_with_kueue: Cluster) -> AsyncGenerator[tuple[Client, str]
 
 def gang() -> list[ContainerSpec]:
     members = [IDS.new(AttemptId) for _ in range(SIZE)]
-    together = Gang(members[0], SIZE)
+    together = Gang(str(members[0]), SIZE)
     return [ContainerSpec(one, Resources(cpu_milli=1000), (), {}, together) for one in members]
 
 

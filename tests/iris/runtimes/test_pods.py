@@ -22,7 +22,7 @@ VARIABLES = {
 
 def test_a_task_of_a_gang_has_a_name_by_which_the_others_find_it():
     gang = Gang.of(VARIABLES)
-    assert gang == Gang(AttemptId("a-0"), 2)
+    assert gang == Gang("a-0", 2)
     pod = pod_manifest(ContainerSpec(AttemptId("a-1"), Resources(), (), {}, gang), SETTINGS)
     assert (pod["spec"]["hostname"], pod["spec"]["subdomain"]) == ("iris-a-1", "iris-gangs")
     assert pod["metadata"]["labels"].items() >= {"iris-gang-member": "true", "iris-gang": "a-0"}.items()
@@ -64,7 +64,7 @@ def test_an_image_that_cannot_run_the_runner_is_a_failure_of_the_task(
 
 def test_kueue_admits_a_gang_as_one_group_and_a_single_task_alone():
     queued = replace(SETTINGS, queue="team", topology="rack")
-    gang = Gang(AttemptId("a-0"), 2)
+    gang = Gang("a-0", 2)
     meta = pod_manifest(ContainerSpec(AttemptId("a-1"), Resources(), (), {}, gang), queued)["metadata"]
     assert meta["labels"]["kueue.x-k8s.io/queue-name"] == "team"
     assert meta["labels"]["kueue.x-k8s.io/pod-group-name"] == "iris-a-0"

@@ -14,14 +14,18 @@ _LEADER_HOSTS: Final = ("MASTER_ADDR", "PET_MASTER_ADDR")
 class Gang(Struct, frozen=True, array_like=True):
     """A gang that starts together: the attempt of its first task, and the number of its tasks."""
 
-    leader: AttemptId
+    first: str
     size: int
+
+    @property
+    def leader(self) -> AttemptId:
+        return AttemptId(self.first)
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> Self | None:
         """None for an attempt that is in no gang."""
         leader = variables.get(GANG_ENV, "")
-        return cls(AttemptId(leader), int(variables["WORLD_SIZE"])) if leader else None
+        return cls(leader, int(variables["WORLD_SIZE"])) if leader else None
 
 
 def led_from(variables: Mapping[str, str], host: str) -> dict[str, str]:
