@@ -110,7 +110,6 @@ async def smoke(url: str, env: Mapping[str, str]) -> str:
 
 @NEEDS
 @pytest.mark.needs("drydock", "mmdebstrap")
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_a_job_from_outside_buys_its_machine_returns_its_value_and_the_machine_is_given_back(
     cluster: Cluster,

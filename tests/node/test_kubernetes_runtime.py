@@ -4,7 +4,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -89,32 +89,37 @@ GANGS = {
 }
 
 
-def meet() -> list[int]:
-    """A sum over all ranks without a library: the leader listens at its name, the others connect to it."""
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
-    if rank == 0:
-        with socket.create_server(place) as server:
-            server.settimeout(60)
-            peers = [server.accept()[0] for _ in range(world - 1)]
-            total = sum(int(peer.recv(16)) for peer in peers)
-            for peer in peers:
-                peer.sendall(b"%d" % total)
-                peer.close()
-            return [rank, total]
-    while True:
-        try:
-            with socket.create_connection(place, timeout=60) as line:
-                line.sendall(b"%d" % rank)
-                return [rank, int(line.recv(16))]
-        except ConnectionRefusedError:
-            threading.Event().wait(0.05)
+def meeting() -> Callable[[], list[int]]:
+    """A function of the test's own, which is pickled by value."""
+
+    def meet() -> list[int]:
+        """A sum over all ranks without a library: the leader listens at its name, the others connect to it."""
+        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+        if rank == 0:
+            with socket.create_server(place) as server:
+                server.settimeout(60)
+                peers = [server.accept()[0] for _ in range(world - 1)]
+                total = sum(int(peer.recv(16)) for peer in peers)
+                for peer in peers:
+                    peer.sendall(b"%d" % total)
+                    peer.close()
+                return [rank, total]
+        while True:
+            try:
+                with socket.create_connection(place, timeout=60) as line:
+                    line.sendall(b"%d" % rank)
+                    return [rank, int(line.recv(16))]
+            except ConnectionRefusedError:
+                threading.Event().wait(0.05)
+
+    return meet
 
 
 async def test_a_gang_meets_at_the_name_of_its_leader(rig: Rig, kubectl: Kubectl):
     """Also when the leader comes last: the others wait until its name is known."""
     await kubectl.apply(GANGS)
-    members = [rig.call(meet) for _ in range(3)]
+    members = [rig.call(meeting()) for _ in range(3)]
     leader, *others = [
         replace(
             one,
