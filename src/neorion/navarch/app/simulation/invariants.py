@@ -12,7 +12,7 @@ from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import violations
 from neorion.navarch.decide.budget import begun
 from neorion.navarch.decide.pool_size import count_members
-from neorion.navarch.model import EventKind, Node, NodeState, PoolSpec, RepairStep
+from neorion.navarch.model import EventKind, Node, NodeId, NodeState, PoolSpec, RepairStep
 
 _LOOK: Final = Duration.of(minutes=10)
 # Grace for young machines, sweeps, lost calls, a restart or two: an orphan or a ghost that stays longer is forgotten.
@@ -34,6 +34,8 @@ class InvariantChecker:
         self._struck: set[str] = set()
         self._strays: dict[str, int] = {}
         self._unexplained: dict[str, int] = {}
+        # Of each node that is drained, whether there was room for a successor when that was decided.
+        self._had_room: dict[NodeId, bool] = {}
         stage.storm.watchers.append(self._remember)
         stage.work.watch = self._drained
         stage.world.check(self._check)
@@ -77,6 +79,7 @@ class InvariantChecker:
                 found += self._out_of_service(fleet, spec)
             found += self._innocent(fleet)
             found += self._serving(fleet)
+            self._note_room(fleet)
         return found
 
     # What the clouds know.
@@ -152,10 +155,18 @@ class InvariantChecker:
             return
         if repair.swap and repair.successor in fleet.deck.book.nodes:
             self._found.append(_finding("order", node.id, "it is drained before its successor takes work"))
-        elif self._room(fleet, node.pool):
+        elif self._had_room.get(node.id, self._room(fleet, node.pool)):
             self._found.append(
                 _finding("order", node.id, "it is drained first, although there was room for a successor")
             )
+
+    def _note_room(self, fleet: FleetController) -> None:
+        """A call to the scheduler may be lost, and a cloud that refuses a purchase meanwhile makes room."""
+        draining = [node for node in fleet.deck.book.nodes.values() if node.state is NodeState.DRAINING]
+        known = self._had_room
+        self._had_room = {
+            node.id: known[node.id] if node.id in known else self._room(fleet, node.pool) for node in draining
+        }
 
     def _room(self, fleet: FleetController, pool: str) -> bool:
         spec, book = self._stage.scene.specs[pool], fleet.deck.book
