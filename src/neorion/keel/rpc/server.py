@@ -57,8 +57,9 @@ async def serve(
 ) -> AsyncGenerator[Server]:
     """Serves `app` while the block runs; port 0 lets the kernel choose one.
 
-    Leaving the block refuses new connections, ends streams with a request to reconnect, waits for calls up to `grace`, and
-    cancels what is left. Connections that are still open then are closed within seconds. An app that accepts callers without a token serves only this machine, unless `open_to_network` is set.
+    Leaving the block refuses new connections, ends streams with a request to reconnect, waits for calls up to `grace`,
+    cancels what is left, and closes what is still open. An app that accepts callers without a token serves only this
+    machine, unless `open_to_network` is set.
     """
     from neorion.keel.rpc.listener import Listener  # noqa: PLC0415 -- only servers load granian
 
@@ -98,15 +99,20 @@ async def serve(
                 with anyio.CancelScope(shield=True):
                     listener.stop()
                     await app.drain(grace)
-                    with anyio.move_on_after(_FLUSH_S):
-                        await stopped.wait()
-                    await to_thread.run_sync(close_all, chosen)
-                    with anyio.move_on_after(_STOP_S):
-                        await stopped.wait()
+                    await _wait_stopped(stopped, chosen)
                 running.cancel()
                 tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
+
+
+async def _wait_stopped(stopped: anyio.Event, port: int) -> None:
+    """Waits for the last answers, and closes the connections that are left."""
+    with anyio.move_on_after(_FLUSH_S):
+        await stopped.wait()
+    await to_thread.run_sync(close_all, port)
+    with anyio.move_on_after(_STOP_S):
+        await stopped.wait()
 
 
 async def _bind(host: str, port: int) -> socket.socket:
