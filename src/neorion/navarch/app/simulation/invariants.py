@@ -34,7 +34,8 @@ class InvariantChecker:
         self._struck: set[str] = set()
         self._strays: dict[str, int] = {}
         self._unexplained: dict[str, int] = {}
-        # Of each node that is drained, whether there was room for a successor when that was decided.
+        # Whether each pool had room for a successor at the last look, and each node that is drained when that was decided.
+        self._room_before: dict[str, bool] = {}
         self._had_room: dict[NodeId, bool] = {}
         stage.storm.watchers.append(self._remember)
         stage.work.watch = self._drained
@@ -127,6 +128,7 @@ class InvariantChecker:
             and place.served
             and not place.open
             and not node.retiring
+            and not self._lost(node)
         ]
         for budget in spec.health.budgets:
             most = budget.most.of(spec.scaling.most)
@@ -134,6 +136,11 @@ class InvariantChecker:
             if not narrow and len(closed) > most:
                 told = ", ".join(f"{node} {book.nodes[node].state.value}" for node in closed)
                 yield _finding("budget", spec.name, f"{len(closed)} nodes are closed, {most} may be: {told}")
+
+    def _lost(self, node: Node) -> bool:
+        """Whether its machine is gone, and its record is about to."""
+        alive = (machine.id for cloud in self._stage.clouds for machine in cloud.alive())
+        return node.state is NodeState.TERMINATING and node.machine not in alive
 
     def _serving(self, fleet: FleetController) -> Iterator[Finding]:
         """The scheduler places work on every active node."""
@@ -161,12 +168,14 @@ class InvariantChecker:
             )
 
     def _note_room(self, fleet: FleetController) -> None:
-        """A call to the scheduler may be lost, and a cloud that refuses a purchase meanwhile makes room."""
+        """Room that comes with the decision, or between it and a drain whose first call was lost, was not there to use."""
         draining = [node for node in fleet.deck.book.nodes.values() if node.state is NodeState.DRAINING]
-        known = self._had_room
+        room = {pool: self._room(fleet, pool) for pool in self._stage.scene.specs}
         self._had_room = {
-            node.id: known[node.id] if node.id in known else self._room(fleet, node.pool) for node in draining
+            node.id: self._had_room.get(node.id, room[node.pool] and self._room_before.get(node.pool, True))
+            for node in draining
         }
+        self._room_before = room
 
     def _room(self, fleet: FleetController, pool: str) -> bool:
         spec, book = self._stage.scene.specs[pool], fleet.deck.book
