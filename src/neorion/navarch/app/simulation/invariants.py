@@ -168,7 +168,7 @@ class InvariantChecker:
             )
 
     def _note_room(self, fleet: FleetController) -> None:
-        """Room that comes with the decision, or between it and a drain whose first call was lost, was not there to use."""
+        """Note the drains that were decided on although there was room before."""
         draining = [node for node in fleet.deck.book.nodes.values() if node.state is NodeState.DRAINING]
         room = {pool: self._room(fleet, pool) for pool in self._stage.scene.specs}
         self._had_room = {
