@@ -1,6 +1,7 @@
 """One SSH connection to the bastion: its user, and the channels that it may open."""
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import AnyStr, Literal, cast
 
 import asyncssh
@@ -13,7 +14,9 @@ from asyncssh.constants import (
 )
 from asyncssh.stream import SSHTCPStreamSession
 
+from neorion.devservers.adapters.identity import certificate_line
 from neorion.devservers.bastion.context import Context, Who
+from neorion.devservers.bastion.first_logins import is_settled
 from neorion.devservers.bastion.forward import Forward
 from neorion.devservers.bastion.session import Session
 from neorion.devservers.bastion.sessions import OpenConnection
@@ -21,7 +24,9 @@ from neorion.devservers.bastion.upstream import Upstream
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.decide.login import Login, parse_login, server_meant
 from neorion.devservers.model.audit import AuditEvent
+from neorion.devservers.model.login import DevServerUserRequestSpec
 from neorion.devservers.model.tenancy import own_namespace
+from neorion.devservers.model.user import UserLimits
 from neorion.keel.base import Error
 from neorion.keel.kube import ObjectKey
 from neorion.keel.telemetry import logger
@@ -59,10 +64,17 @@ class Connection(asyncssh.SSHServer):
         self._channels = 0
         self._refusals: list[str] = []
         self.sessions: set[Session] = set()
+        # The certificate that logged in, for a user who is not there yet.
+        self._certificate = b""
+        self._provisioning = asyncio.Lock()
+        self._denied: Error | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
-        # asyncssh has no hook for these two. It calls its connection, which would refuse without a word.
+        # asyncssh has no hook that is given the certificate.
+        self._check_key = conn.validate_public_key
+        conn.validate_public_key = self._validate_key
+        # Nor for these two. It calls its connection, which would refuse without a word.
         conn.create_agent_listener = self._refuse_agent
         conn.attach_x11_listener = self._refuse_x11
         source = str((conn.get_extra_info("peername") or ("",))[0])
@@ -77,8 +89,10 @@ class Connection(asyncssh.SSHServer):
     def begin_auth(self, username: str) -> bool:
         self.login = parse_login(username) or Login("")
         self._set_who()
-        keys = self.context.authorities.authorized_keys(self.login.user) if self.login.user else None
-        if keys is not None and self._connection is not None and self.context.directory.user(self.login.user):
+        user, context = self.login.user, self.context
+        keys = context.authorities.authorized_keys(user) if user else None
+        known = context.directory.user(user) is not None
+        if keys is not None and self._connection is not None and (known or self._may_be_first):
             self._connection.set_authorized_keys(keys)
         # Always: whether there is such a user, only one who proves to be them learns.
         return True
@@ -98,14 +112,14 @@ class Connection(asyncssh.SSHServer):
 
     def auth_completed(self) -> None:
         context, conn = self.context, self._connection
-        user = context.directory.user(self.login.user)
-        if conn is None or user is None:
+        limits = self._limits
+        if conn is None or limits is None:
             return
         self._settle(logged_in=True)
         if not self._key:
             # asyncssh has checked its authority, its principals, its time and its addresses.
             self._set_who(_CERTIFICATE)
-        if not context.connections.take(self.login.user, user.spec.limits.connections):
+        if not context.connections.take(self.login.user, limits.connections):
             self._refuse("too many connections of this user")
             conn.disconnect(DISC_TOO_MANY_CONNECTIONS, "You have too many connections open.")
             return
@@ -181,6 +195,7 @@ class Connection(asyncssh.SSHServer):
             # Written down before anything is done, a wake among it.
             context.record(AuditEvent.FORWARD, self.who, server=server, port=port)
             key = ObjectKey(own_namespace(self.login.user), server)
+            await self.provisioned(lambda _line: None)
             running = await context.servers.wake(key, lambda _line: None)
             inside = SSH_PORT if port == _SSH and running.host_key else port
             forward = Forward(context.servers.connect(running, inside), server)
@@ -212,11 +227,56 @@ class Connection(asyncssh.SSHServer):
         return f"{self.who.connection}-{self._channels}"
 
     def take_channel(self) -> bool:
-        user = self.context.directory.user(self.login.user)
-        return user is not None and self.context.channels.take(self.login.user, user.spec.limits.channels)
+        limits = self._limits
+        return limits is not None and self.context.channels.take(self.login.user, limits.channels)
 
     def give_back_channel(self) -> None:
         self.context.channels.give_back(self.login.user)
+
+    async def provisioned(self, tell: Callable[[str], None]) -> None:
+        """Returns when the user can work. A first login asks for the user, once for each connection."""
+        async with self._provisioning:
+            user = self.context.directory.find(self.login.user)
+            if user is not None and is_settled(user):
+                return
+            if self._denied is not None:
+                raise self._denied
+            if user is not None:
+                await self.context.first_logins.wait(self.login.user, tell)
+            else:
+                await self._provision(tell)
+
+    async def _provision(self, tell: Callable[[str], None]) -> None:
+        certificate = certificate_line(self._certificate)
+        request = DevServerUserRequestSpec(user=self.login.user, certificate=certificate)
+        self.context.record(AuditEvent.PROVISION, self.who)
+        try:
+            await self.context.first_logins.provision(self.who.connection, request, tell)
+        except Error as error:
+            self._denied = error
+            self._refuse(error.sentence)
+            raise
+
+    @property
+    def _may_be_first(self) -> bool:
+        """True where a certificate of this user may make the user."""
+        directory = self.context.directory
+        return directory.policy.first_login.certificates and directory.find(self.login.user) is None
+
+    @property
+    def _limits(self) -> UserLimits | None:
+        """None for a user who may not log in now."""
+        directory = self.context.directory
+        user = directory.user(self.login.user)
+        if user is not None:
+            return user.spec.limits
+        return directory.policy.first_login.limits if self._may_be_first else None
+
+    async def _validate_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
+        valid = await self._check_key(username, key_data, msg, signature)
+        if valid and msg:
+            self._certificate = key_data
+        return valid
 
     def take_refusals(self) -> list[str]:
         """The refusals of which the user has not been told."""

@@ -8,8 +8,10 @@ from typing import TypedDict, Unpack
 
 import msgspec
 
+from neorion.devservers.adapters.identity import UserAuthorities
 from neorion.devservers.bastion.audit_log import AuditLog
-from neorion.devservers.bastion.directory import Directory, UserAuthorities
+from neorion.devservers.bastion.directory import Directory
+from neorion.devservers.bastion.first_logins import FirstLogins
 from neorion.devservers.bastion.limits import DEFAULT_LIMITS, Limits, SourceLimits, UserCounts
 from neorion.devservers.bastion.recordings import Recordings
 from neorion.devservers.bastion.sessions import ConnectionId, Sessions
@@ -57,6 +59,7 @@ class Context:
     servers: ServerConnections
     containers: Containers
     signer: Signer
+    first_logins: FirstLogins
     audit: AuditLog
     clock: Clock
     ids: Ids
