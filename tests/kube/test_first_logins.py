@@ -7,12 +7,13 @@ from typing import Any
 import anyio
 import pytest
 
-from neorion.devservers.adapters.identity import EvidenceVerifier, UserAuthorities
+from neorion.devservers.adapters.identity import EvidenceVerifier, OpenIdClient, UserAuthorities
 from neorion.devservers.adapters.users import TenantManager
 from neorion.devservers.model.kube_types import LOGIN_POLICIES, USER_REQUESTS, USERS
 from neorion.devservers.model.login import RequestPhase
 from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Denied
+from neorion.keel.clock import SystemClock
 from neorion.keel.kube import InvalidObject, Kind, MergePatch
 from neorion.keel.kube.client import Client
 from tests.devservers.bastion.loopback import make_key
@@ -55,7 +56,7 @@ async def test_a_bastion_asks_for_users_and_the_user_controller_makes_those_with
     for name in ("ca", "other", "eve"):
         await make_key(tmp_path, name)
     bastion = admin.acting_as(*rows.account(SYSTEM, "devservers-bastion"))
-    checker = EvidenceVerifier(UserAuthorities(tmp_path / "ca.pub"))
+    checker = EvidenceVerifier(UserAuthorities(tmp_path / "ca.pub"), OpenIdClient(SystemClock()))
 
     async def answer(name: str, spec: dict[str, Any]) -> tuple[RequestPhase, str]:
         meta = {"name": name, "namespace": SYSTEM}

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from neorion.devservers.adapters.identity import EvidenceVerifier, UserAuthorities
+from neorion.devservers.adapters.identity import EvidenceVerifier, OpenIdClient, UserAuthorities
 from neorion.devservers.app.user_controller import UserPlan, UserPorts, build_user_controller
 from neorion.devservers.decide.tenant import SERVERS_COUNTED
 from neorion.devservers.model.audit import AuditEvent
@@ -52,7 +52,7 @@ async def login(bastion: Loopback, *words: str) -> "subprocess.CompletedProcess[
 async def provisioning(bastion: Loopback, authorities: Path) -> AsyncGenerator[None]:
     """The user controller, and what a cluster does about quotas."""
     api, clock = bastion.api, SystemClock()
-    checker = EvidenceVerifier(UserAuthorities(authorities))
+    checker = EvidenceVerifier(UserAuthorities(authorities), OpenIdClient(clock))
     plan = UserPlan("test", SYSTEM_NAMESPACE)
     controller = build_user_controller(api, plan, clock, system_rng(), UserPorts(checker=checker))
     stopping = anyio.Event()

@@ -131,10 +131,10 @@ async def run_user_controller(
     crew: Supervisor, cluster: ClusterConfig, options: UserControllerOptions
 ) -> None:
     """Until the crew stops: then reconciles in progress finish, and the lease is released."""
-    from neorion.devservers.adapters.identity import EvidenceVerifier, UserAuthorities  # noqa: PLC0415 -- needs the extra ssh
+    from neorion.devservers.adapters.identity import EvidenceVerifier, OpenIdClient, UserAuthorities  # noqa: PLC0415 -- needs the extra ssh
 
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
-    checker = EvidenceVerifier(UserAuthorities(options.user_ca))
+    checker = EvidenceVerifier(UserAuthorities(options.user_ca), OpenIdClient(clock))
     ports = UserPorts(HostKeyGenerator(), HttpKeyServer(options.keys_url, clock), checker)
     async with connect(cluster, "devservers-user-controller", clock, rng) as api:
         if options.bastion_token is not None:

@@ -1,10 +1,11 @@
 """One SSH connection to the bastion: its user, and the channels that it may open."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import AnyStr, Literal, cast
 
 import asyncssh
+from asyncssh.auth import KbdIntChallenge
 from asyncssh.constants import (
     DISC_BY_APPLICATION,
     DISC_TOO_MANY_CONNECTIONS,
@@ -16,6 +17,7 @@ from asyncssh.stream import SSHTCPStreamSession
 
 from neorion.devservers.adapters.identity import certificate_line
 from neorion.devservers.bastion.context import Context, Who
+from neorion.devservers.bastion.device_login import DeviceAuthentication
 from neorion.devservers.bastion.first_logins import is_settled
 from neorion.devservers.bastion.forward import Forward
 from neorion.devservers.bastion.session import Session
@@ -37,6 +39,7 @@ log = logger(__name__)
 _SSH = 22
 # In place of a fingerprint in records of logins by certificate.
 _CERTIFICATE = "certificate"
+_IDENTITY_PROVIDER = "identity provider"
 
 
 _NO_AGENT = "Agent forwarding is refused. Reach servers by ssh -J, which needs no agent."
@@ -66,6 +69,8 @@ class Connection(asyncssh.SSHServer):
         self.sessions: set[Session] = set()
         # The certificate that logged in, for a user who is not there yet.
         self._certificate = b""
+        self._device: DeviceAuthentication | None = None
+        self._grace: asyncio.TimerHandle | None = None
         self._provisioning = asyncio.Lock()
         self._denied: Error | None = None
 
@@ -85,6 +90,7 @@ class Connection(asyncssh.SSHServer):
             conn.abort()
             return
         self._waiting = True
+        self._allow(self.context.limits.grace_s)
 
     def begin_auth(self, username: str) -> bool:
         self.login = parse_login(username) or Login("")
@@ -110,15 +116,44 @@ class Connection(asyncssh.SSHServer):
             self._refused = True
         return admitted
 
+    def kbdint_auth_supported(self) -> bool:
+        """True where an identity provider is asked: for every name, so that it does not tell which users there are."""
+        return bool(self.login.user) and self.context.directory.policy.identity_provider is not None
+
+    async def get_kbdint_challenge(self, username: str, lang: str, submethods: str) -> KbdIntChallenge:
+        del username, lang, submethods
+        if self._device is not None:
+            return False
+        self._device = DeviceAuthentication(self.context, self.who.connection)
+        challenge = await self._device.begin()
+        self._allow(self._device.patience_s + self.context.limits.grace_s)
+        return challenge
+
+    async def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> KbdIntChallenge:
+        del username, responses
+        if self._device is None:
+            return False
+        answer = await self._device.finish(self.login.user)
+        if self._device.token and self._limits is None:
+            answer = self._device.refuse(f"{self.login.user} may not log in here.")
+        self._refused = not self._device.token
+        return answer
+
     def auth_completed(self) -> None:
         context, conn = self.context, self._connection
+        self._allow(None)
         limits = self._limits
-        if conn is None or limits is None:
+        if conn is None:
+            return
+        if limits is None:
+            # Suspended since the key was checked.
+            self._refuse("the user is suspended or removed")
+            conn.disconnect(DISC_BY_APPLICATION, "You may not log in here.")
             return
         self._settle(logged_in=True)
         if not self._key:
-            # asyncssh has checked its authority, its principals, its time and its addresses.
-            self._set_who(_CERTIFICATE)
+            # asyncssh has checked a certificate: its authority, its principals, its time and its addresses.
+            self._set_who(_CERTIFICATE if self._certificate else _IDENTITY_PROVIDER)
         if not context.connections.take(self.login.user, limits.connections):
             self._refuse("too many connections of this user")
             conn.disconnect(DISC_TOO_MANY_CONNECTIONS, "You have too many connections open.")
@@ -145,6 +180,9 @@ class Connection(asyncssh.SSHServer):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._settle(logged_in=False)
+        self._allow(None)
+        if self._device is not None:
+            self._device.close()
         if self.upstream is not None:
             self.upstream.close()
         if self._open is not None:
@@ -152,7 +190,8 @@ class Connection(asyncssh.SSHServer):
             self.context.connections.give_back(self.login.user)
             self.context.record(AuditEvent.LOGOUT, self.who, reason=self._reason or str(exc or ""))
         elif self._refused:
-            self._refuse("no key that lets this user in")
+            refusal = self._device.refusal if self._device is not None else ""
+            self._refuse(refusal or "no key that lets this user in")
 
     def session_requested(self) -> Session:
         if not self.take_channel():
@@ -247,8 +286,9 @@ class Connection(asyncssh.SSHServer):
                 await self._provision(tell)
 
     async def _provision(self, tell: Callable[[str], None]) -> None:
-        certificate = certificate_line(self._certificate)
-        request = DevServerUserRequestSpec(user=self.login.user, certificate=certificate)
+        token = self._device.token if self._device is not None else ""
+        certificate = "" if token else certificate_line(self._certificate)
+        request = DevServerUserRequestSpec(user=self.login.user, certificate=certificate, id_token=token)
         self.context.record(AuditEvent.PROVISION, self.who)
         try:
             await self.context.first_logins.provision(self.who.connection, request, tell)
@@ -259,9 +299,11 @@ class Connection(asyncssh.SSHServer):
 
     @property
     def _may_be_first(self) -> bool:
-        """True where a certificate of this user may make the user."""
-        directory = self.context.directory
-        return directory.policy.first_login.certificates and directory.find(self.login.user) is None
+        """True where this login may make the user: by a certificate, or by the token that it has brought."""
+        directory, confirmed = self.context.directory, self._device is not None and self._device.token
+        first = directory.policy.first_login
+        allowed = first.identity_provider if confirmed else first.certificates
+        return allowed and directory.find(self.login.user) is None
 
     @property
     def _limits(self) -> UserLimits | None:
@@ -277,6 +319,14 @@ class Connection(asyncssh.SSHServer):
         if valid and msg:
             self._certificate = key_data
         return valid
+
+    def _allow(self, seconds: float | None) -> None:
+        """Hangs up on a login that is not over in time. None is for one that is."""
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+        if seconds is not None and self._connection is not None:
+            self._grace = asyncio.get_running_loop().call_later(seconds, self._connection.abort)
 
     def take_refusals(self) -> list[str]:
         """The refusals of which the user has not been told."""

@@ -1,4 +1,4 @@
-"""Evidence of who logs in: certificates of a company's authority.
+"""Evidence of who logs in: certificates of a company's authority, and tokens of an identity provider.
 
 The bastion and the user controller check it apart from each other. Neither decides here who may log in.
 """
@@ -9,6 +9,15 @@ from neorion.devservers.adapters.identity.authorities import (
     check_certificate,
     wire_form,
 )
+from neorion.devservers.adapters.identity.openid import DeviceLogin, OpenIdClient
 from neorion.devservers.adapters.identity.verifier import EvidenceVerifier
 
-__all__ = ["EvidenceVerifier", "UserAuthorities", "certificate_line", "check_certificate", "wire_form"]
+__all__ = [
+    "DeviceLogin",
+    "EvidenceVerifier",
+    "OpenIdClient",
+    "UserAuthorities",
+    "certificate_line",
+    "check_certificate",
+    "wire_form",
+]
