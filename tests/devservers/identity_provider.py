@@ -48,7 +48,9 @@ class LocalProvider:
             name: value for name, value in {**claims, **self.claims, **changes}.items() if value is not None
         }
         secrets = {"ES256": self.key, "HS256": "a secret of more than thirty-two letters"}
-        return jwt.encode(known, secrets.get(self.algorithm), self.algorithm, headers={"kid": self.key_id})
+        return jwt.encode(
+            known, secrets.get(self.algorithm, ""), self.algorithm, headers={"kid": self.key_id}
+        )
 
     async def discovery(self, _request: web.Request) -> web.Response:
         known = {

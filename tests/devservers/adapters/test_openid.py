@@ -21,9 +21,9 @@ class CountingClock(SystemClock):
     def __init__(self) -> None:
         self.slept: list[float] = []
 
-    async def sleep(self, length: Duration) -> None:
-        self.slept.append(round(length.seconds, 2))
-        await super().sleep(Duration.of(seconds=length.seconds / 1000))
+    async def sleep(self, span: Duration) -> None:
+        self.slept.append(round(span.seconds, 2))
+        await super().sleep(Duration.of(seconds=span.seconds / 1000))
 
 
 async def test_a_login_is_confirmed_and_names_the_user():

@@ -57,7 +57,7 @@ class DeviceLogin:
 
 @dataclass(slots=True)
 class _Known:
-    """What an issuer has published, and when it was read."""
+    """The endpoints and the keys of an issuer, and when they were read."""
 
     endpoints: Json
     keys: jwt.PyJWKSet
