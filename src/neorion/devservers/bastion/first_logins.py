@@ -10,7 +10,7 @@ from neorion.devservers.model.kube_types import USER_REQUESTS, DevServerUser
 from neorion.devservers.model.login import DevServerUserRequestSpec, RequestPhase
 from neorion.devservers.model.tenancy import SYSTEM_NAMESPACE, own_namespace
 from neorion.devservers.model.user import UserConditionType, UserPhase
-from neorion.keel.base import Conflict, Deadline, Denied, Duration, QuotaExceeded, Retry
+from neorion.keel.base import Conflict, Deadline, Denied, Duration
 from neorion.keel.clock import Clock
 from neorion.keel.kube import KubeApi
 
@@ -53,14 +53,7 @@ class FirstLogins:
                 "idToken": request.id_token,
             },
         }
-        try:
-            await self._api.create(USER_REQUESTS, manifest)
-        except QuotaExceeded:
-            raise Retry(
-                "devservers.first_logins_full",
-                "Too many users log in for the first time just now.",
-                hint="Log in again in a minute.",
-            ) from None
+        await self._api.create(USER_REQUESTS, manifest)
         while True:
             status = (await self._api.get(USER_REQUESTS, name, SYSTEM_NAMESPACE)).status
             if status.phase is RequestPhase.DENIED:
