@@ -138,7 +138,7 @@ class InvariantChecker:
                 yield _finding("budget", spec.name, f"{len(closed)} nodes are closed, {most} may be: {told}")
 
     def _lost(self, node: Node) -> bool:
-        """Whether its machine is gone, and its record is about to."""
+        """Return whether its machine is gone, and its record ends."""
         alive = (machine.id for cloud in self._stage.clouds for machine in cloud.alive())
         return node.state is NodeState.TERMINATING and node.machine not in alive
 
