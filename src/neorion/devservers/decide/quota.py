@@ -225,12 +225,18 @@ def finished_workloads(seen: "Observed", *, running: bool) -> tuple[str, ...]:
     entry = seen.quota
     if entry is None:
         return ()
-    if seen.pods:
-        earlier = None if running and _has_moved(seen) else entry.earlier
+    if not seen.is_drained:
+        moved = running and _has_moved(seen)
+        kept = None if moved else entry.earlier
+        # Its Pods may still be on an evicted one, unless they are known to be on another.
+        elsewhere = moved or kept is not None
+        others = (
+            one for one in entry.others if one is not kept and (elsewhere or not _holds(one, "Evicted"))
+        )
+        # The machines to which it was to move: their quota is free, and it asks again.
+        lost = [entry.workload] if kept is not None and _holds(entry.workload, "Evicted") else []
         return tuple(
-            one.meta.name
-            for one in entry.others
-            if one is not earlier and not _holds(one, "Evicted") and one.meta.deleted is None
+            one.meta.name for one in (*others, *lost) if one is not None and one.meta.deleted is None
         )
     ended = entry.workload is not None and (not running or eviction(entry) is not None)
     last = (entry.workload,) if ended and entry.workload is not None else ()
