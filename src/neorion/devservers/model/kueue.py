@@ -57,10 +57,17 @@ class LocalQueueSpec(KubeStruct, frozen=True, kw_only=True):
     cluster_queue: str = ""
 
 
+class LocalQueueStatus(KubeStruct, frozen=True, kw_only=True):
+    """State of a queue: whether it takes requests."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
 class LocalQueue(KubeObject, frozen=True, kw_only=True):
     """A queue of one namespace."""
 
     spec: LocalQueueSpec = LocalQueueSpec()
+    status: LocalQueueStatus = LocalQueueStatus()
 
 
 class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
