@@ -80,11 +80,6 @@ def ignore_preemption(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "eviction", never_evicted)
 
 
-def wait_from_now_on(patch: pytest.MonkeyPatch) -> None:
-    """A server that waits for its flavor begins to wait anew at each look."""
-    patch.setattr(running, "_is_queued", never_evicted)
-
-
 async def _unconfirmed(_self: object, entry: QueueEntry) -> QueueEntry:
     return entry
 
@@ -101,7 +96,6 @@ def believe_the_cache(patch: pytest.MonkeyPatch) -> None:
         (give_back_while_pods_may_come, pause, "devservers.over_quota"),
         (believe_the_cache, cut_watches, "devservers.over_quota"),
         (ignore_preemption, pause, "waits although there is quota for it"),
-        (wait_from_now_on, pause, "writes in steady state"),
     ],
 )
 def test_a_planted_mistake_is_found_by_its_name(

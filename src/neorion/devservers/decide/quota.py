@@ -74,7 +74,7 @@ class QueueEntry:
     @property
     def earlier(self) -> Workload | None:
         """The request for other machines that still holds its quota."""
-        return next((one for one in self.others if _has_quota(one) and one.meta.deleted is None), None)
+        return next((one for one in self.others if has_quota(one) and one.meta.deleted is None), None)
 
 
 def queue_name(spec: DevServerSpec, flavor: DevServerFlavorSpec | None) -> str | None:
@@ -123,7 +123,7 @@ def on_assigned_nodes(flavor: DevServerFlavorSpec, entry: QueueEntry | None) -> 
 
 def is_admitted(entry: QueueEntry | None) -> bool:
     """Return whether the server may have Pods. Without Kueue it may."""
-    return entry is None or _has_quota(entry.workload)
+    return entry is None or has_quota(entry.workload)
 
 
 def recheck_after(entry: QueueEntry | None) -> timedelta:
@@ -249,7 +249,8 @@ def _has_moved(seen: "Observed") -> bool:
     return is_admitted(seen.quota) and settled and seen.change is ResizeMode.NONE
 
 
-def _has_quota(workload: Workload | None) -> bool:
+def has_quota(workload: Workload | None) -> bool:
+    """Return whether it is admitted and was not evicted."""
     return _holds(workload, "Admitted") and not _holds(workload, "Evicted")
 
 
