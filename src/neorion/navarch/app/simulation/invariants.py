@@ -1,4 +1,4 @@
-"""What must be so in every run, seen from the world: what the clouds sold, what the scheduler was told, what befell whom."""
+"""Invariants of every run, checked on the simulated clouds, scheduler and machines and not on navarch's records."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -51,7 +51,7 @@ class InvariantChecker:
         """After the calm: everything came right, nothing is written any more, and nothing has grown."""
         stage = self._stage
         if not stage.quiet():
-            self._found.append(_finding("calm", "fleet", self._told()))
+            self._found.append(_finding("calm", "fleet", self._unfinished()))
             return
         fleet = stage.fleet
         if fleet is None:
@@ -88,7 +88,7 @@ class InvariantChecker:
                     yield _finding("double", intent, f"one intent bought {times} machines")
 
     def _stray(self, fleet: FleetController) -> Iterator[Finding]:
-        """Counted are only looks at which the clouds answered: nobody can give back what nobody can ask for."""
+        """Machines that no node accounts for. Times at which a cloud does not answer are not counted."""
         book = fleet.deck.book
         known = {node.machine for node in book.nodes.values()}
         strays: set[str] = set()
@@ -206,8 +206,8 @@ class InvariantChecker:
                 yield _finding("unexplained", subject, f"it has waited {_LOOK * looks}, and nobody says why")
         self._unexplained = {subject: self._unexplained[subject] for subject in sorted(waits)}
 
-    def _told(self) -> str:
-        """What is still under way although all is calm."""
+    def _unfinished(self) -> str:
+        """Describes what is still in progress although no failure is injected any longer."""
         fleet = self._stage.fleet
         if fleet is None:
             return "the control plane is away"
