@@ -139,7 +139,7 @@ def _refused_otherwise(before: ServerDeployment, after: ServerDeployment) -> boo
 
 
 def _scaled_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
-    """Of servers that are to have no Pods."""
+    """A Deployment without Pods that has lost the last one, or heard that it is to have none."""
     if after.spec.replicas != 0:
         return False
     was, told = before.status, after.status

@@ -22,5 +22,5 @@ async def read_quota(client: Client) -> QuotaObjects:
         raise NotFound(
             "devservers.no_kueue",
             "This cluster has no Kueue, and so no quota of teams.",
-            hint="Show what users may have: devctl admin user list",
+            hint="List users instead: devctl admin user list.",
         ) from None

@@ -150,7 +150,7 @@ def _holder(
 
 
 def _price_of_server(server: DevServerObject) -> Decimal | None:
-    """As its flavor says; a server that has just been admitted has no account yet."""
+    """Price by its flavor. A server that has just been admitted has no account yet."""
     return Decimal(rate(server.status.cost)) if server.status.cost is not None else None
 
 

@@ -1,4 +1,4 @@
-"""What teams use of their quota: dev servers and jobs together."""
+"""Quota of teams: what dev servers and jobs use together."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ from neorion.keel.base import Instant, NotFound, Quantity, did_you_mean
 from neorion.keel.cli.kit import Column, Output, Table
 
 
-class UsageRecord(Struct, frozen=True):
+class AmountsRecord(Struct, frozen=True):
     """Amounts of one resource."""
 
     used: str
@@ -30,7 +30,7 @@ class UsageRecord(Struct, frozen=True):
 
 
 class TeamRecord(Struct, frozen=True):
-    """What one team uses. `unpriced` counts the holders that `per_hour` leaves out."""
+    """Quota that one team uses. `unpriced` counts the holders that `per_hour` leaves out."""
 
     team: str
     cohort: str
@@ -38,7 +38,7 @@ class TeamRecord(Struct, frozen=True):
     jobs: int
     others: int
     waiting: int
-    resources: dict[str, UsageRecord]
+    resources: dict[str, AmountsRecord]
     per_hour: str
     unpriced: int
 
@@ -52,7 +52,7 @@ class TeamRecord(Struct, frozen=True):
             others=usage.count(HolderKind.OTHER),
             waiting=usage.waiting,
             resources={
-                name: UsageRecord(str(one.used), str(one.quota), str(one.borrowed))
+                name: AmountsRecord(str(one.used), str(one.quota), str(one.borrowed))
                 for name, one in usage.resources.items()
             },
             per_hour=f"{usage.per_hour:.2f}",
@@ -124,7 +124,7 @@ async def quota(fleet: DevServerApi, out: Output, team: str) -> None:
             raise NotFound(
                 "devservers.no_team",
                 f'There is no ClusterQueue "{team}".',
-                hint=did_you_mean(team, [one.team for one in usages]) or "List them: devctl quota",
+                hint=did_you_mean(team, [one.team for one in usages]) or "List them: devctl quota.",
             )
         out.show([HolderRecord.of(one) for one in found.holders], holder_table(fleet.clock.now()))
         unpriced = found.unpriced
@@ -137,7 +137,7 @@ async def quota(fleet: DevServerApi, out: Output, team: str) -> None:
 
 
 def _shares(record: TeamRecord) -> str:
-    def share(name: str, one: UsageRecord) -> str:
+    def share(name: str, one: AmountsRecord) -> str:
         borrowed = f" ({one.borrowed} borrowed)" if one.borrowed != "0" else ""
         return f"{name} {one.used} of {one.quota}{borrowed}"
 

@@ -120,7 +120,7 @@ async def give_kubeconfig(client: Client, out: Output, name: str, how: Kubeconfi
         )
     if how["login"]:
         await TenantManager(client).get(name)
-        _show_kubeconfig(out, login_kubeconfig(name, client.transport.cluster, _words(how["login"])))
+        _show_kubeconfig(out, login_kubeconfig(name, client.transport.cluster, _split_command(how["login"])))
         return
     token = await TenantManager(client).token(name, parse_timeout(how["time"]))
     if file is not None:
@@ -128,7 +128,7 @@ async def give_kubeconfig(client: Client, out: Output, name: str, how: Kubeconfi
     _show_kubeconfig(out, kubeconfig(name, client.transport.cluster, file.absolute() if file else token))
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     """The words of a command, as a shell reads them."""
     try:
         words = shlex.split(command)
