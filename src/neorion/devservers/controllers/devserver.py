@@ -35,7 +35,7 @@ from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
 from neorion.keel.kube import KubeApi, MergePatch, ObjectKey, ServerError, StrategicMergePatch
-from neorion.keel.kube.control import Applier, EventRecorder, Fence
+from neorion.keel.kube.control import Applier, ContestedObject, EventRecorder, Fence
 from neorion.keel.kube.core import POD
 
 # Waits are measured in time that passes, ends are told in times of day: a clock that was set is noticed this late.
@@ -100,11 +100,14 @@ class DevServerController:
                 # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
                 return Duration(0)
             await self._fit(seen, decision)
-        except (Denied, ServerError, Invalid, QuotaExceeded) as error:
+        except (Denied, ServerError, Invalid, QuotaExceeded, ContestedObject) as error:
             if seen.server.meta.deleted is not None:
                 raise
             # Its user has to know, and its end must still come.
-            seen = replace(seen, refused=error.sentence)
+            if isinstance(error, ContestedObject):
+                seen = replace(seen, contested=error.sentence)
+            else:
+                seen = replace(seen, refused=error.sentence)
             decision = decide(seen, self._settings, now)
             await self._carry_out(seen, decision)
             if not isinstance(error, QuotaExceeded):

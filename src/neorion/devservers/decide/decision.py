@@ -45,6 +45,8 @@ class Observed:
     around: ClusterFacts | None = None
     # What the cluster said when something that the server needs could not be written.
     refused: str = ""
+    # What is said of an object of the server that another writer changes again and again.
+    contested: str = ""
     # The keys that all servers of its user accept, as lines of `authorized_keys`.
     user_keys: str = ""
     # The flavor that its status tells, where it asks for another.
