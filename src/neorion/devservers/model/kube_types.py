@@ -99,9 +99,11 @@ class DeploymentCondition(KubeStruct, frozen=True):
 
 
 class ServerDeploymentStatus(KubeStruct, frozen=True):
-    """What Kubernetes says of a Deployment."""
+    """What Kubernetes says of a Deployment: how many Pods it has, and to which version that refers."""
 
     conditions: tuple[DeploymentCondition, ...] = ()
+    observed_generation: int = 0
+    replicas: int = 0
 
 
 class ServerDeployment(KubeObject, frozen=True):
