@@ -233,7 +233,8 @@ def _flavor(
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
         return AppliedFlavor(applied=wanted)
-    if seen.stands and not _writes_deployment(seen, held):
+    waits = _is_queued(seen) and not seen.pods
+    if waits or (seen.stands and not _writes_deployment(seen, held)):
         return before
     if before.applied != wanted:
         if wanted == before.previous:
@@ -269,7 +270,7 @@ def _flavor_change_block(seen: Observed, settings: OperatorSettings, moved: Resi
 def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[ConditionStep, ...]) -> datetime | None:
     waits = any(pending(pod) in _NO_ROOM for pod in seen.working_pods)
     stuck = waits or any(step.type in _NO_PLACE and step.blocked for step in taken)
-    if not stuck or flavor.previous is None or flavor.changed is None:
+    if not stuck or _is_queued(seen) or flavor.previous is None or flavor.changed is None:
         return None
     return flavor.changed + UNDO_AFTER
 
