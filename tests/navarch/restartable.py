@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from neorion.capacity.fake import FakeCloud, FakeCloudOptions, FakeProvider
+from neorion.capacity.provider import MachineId
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
 from neorion.keel.rpc import serve
 from neorion.keel.store import open_store
@@ -37,7 +38,7 @@ def populate(plane: ControlPlane, nodes: int) -> None:
         deck.book.put_node(
             Node(
                 deck.ids.new(NodeId), "training", PLACE, now, now, NodeState.ACTIVE,
-                machine=f"fake-{number:06d}", gpus=8, served=now,
+                machine=MachineId(f"fake-{number:06d}"), gpus=8, served=now,
             )
         )  # fmt: skip
 
