@@ -11,6 +11,8 @@ from neorion.keel.kube.core import CONFIG_MAP
 
 _BASTION: Final = "devservers-bastion"
 _HOST_KEY: Final = "host_key.pub"
+_AUTHORITY: Final = "authority.pub"
+_MARKS: Final = {"@cert-authority ": _AUTHORITY, "": _HOST_KEY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,9 @@ async def print_config(fleet: DevServerApi, out: Output, bastion: BastionAddress
 
 
 async def print_known_hosts(fleet: DevServerApi, out: Output) -> None:
-    key = await _bastion_key(fleet)
-    lines = [f"{_BASTION} {key}\n"]
+    keys = await _bastion_keys(fleet)
+    # The authority first: the bastion's host key may be another one after a while.
+    lines = [f"{mark}{_BASTION} {keys[name]}\n" for mark, name in _MARKS.items() if name in keys]
     lines += [
         f"{one.meta.name}.{fleet.namespace} {one.status.ssh_host_key}\n"
         for one in await fleet.servers()
@@ -48,7 +51,7 @@ async def print_known_hosts(fleet: DevServerApi, out: Output) -> None:
     out.text("".join(lines))
 
 
-async def _bastion_key(fleet: DevServerApi) -> str:
+async def _bastion_keys(fleet: DevServerApi) -> dict[str, str]:
     try:
         found = await fleet.client.get(CONFIG_MAP, BASTION_ACCOUNT, SYSTEM_NAMESPACE)
     except (NotFound, Denied):
@@ -57,7 +60,7 @@ async def _bastion_key(fleet: DevServerApi) -> str:
             "This cluster has no SSH bastion yet.",
             hint="Ask an administrator to run: devctl install.",
         ) from None
-    return found.data.get(_HOST_KEY, "").strip()
+    return {name: text.strip() for name, text in found.data.items() if text.strip()}
 
 
 def _user(fleet: DevServerApi) -> str:
