@@ -6,13 +6,9 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from neorion.devservers.cli.ssh_hosts import print_known_hosts
-from neorion.devservers.client import DevServerApi
-from neorion.devservers.model.tenancy import SYSTEM_NAMESPACE
-from neorion.keel.cli.kit import Output
-from neorion.keel.cli.shared_options import SharedOptions
-from neorion.keel.clock import SystemClock
-from neorion.keel.kube.core import CONFIG_MAP
+from neorion.devservers.cli.ssh_hosts import known_hosts
+from neorion.devservers.model import DevServerSpec, DevServerStatus
+from neorion.devservers.testing import a_server
 from tests.devservers.bastion.loopback import Loopback, loopback
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("ssh")]
@@ -65,19 +61,16 @@ async def test_a_client_that_trusts_another_authority_does_not_log_in(tmp_path: 
             assert b"Host key verification failed." in done.stderr
 
 
-async def test_devctl_prints_the_authority_and_the_host_key(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+async def test_devctl_prints_the_authority_and_the_host_keys(tmp_path: Path):
+    server = a_server(DevServerSpec(flavor="x"), DevServerStatus(ssh_host_key="ssh-ed25519 BBBB"))
     async with loopback(tmp_path) as bastion:
         public = {"authority.pub": f"{bastion.authority}\n", "host_key.pub": "ssh-ed25519 AAAA\n"}
-        meta = {"name": "devservers-bastion", "namespace": SYSTEM_NAMESPACE}
-        await bastion.api.create(CONFIG_MAP, {"metadata": meta, "data": public})
-        await print_known_hosts(
-            DevServerApi(bastion.api, "dev-ann", SystemClock()), Output.of(SharedOptions())
-        )
-        lines = capsys.readouterr().out.splitlines()
+        lines = known_hosts(public, "dev-ann", [server]).splitlines()
         assert lines == [
             f"@cert-authority devservers-bastion {bastion.authority}",
             "devservers-bastion ssh-ed25519 AAAA",
+            f"{server.meta.name}.dev-ann ssh-ed25519 BBBB",
         ]
         assert (await strict(bastion, *lines)).returncode == 0
+    # A bastion from before there was an authority.
+    assert known_hosts({"host_key.pub": "ssh-ed25519 AAAA"}, "dev-ann", []).startswith("devservers-bastion ")
