@@ -126,24 +126,6 @@ def test_what_worker_pods_cannot_do_yet_is_refused_by_name(before: str, after: s
         check_served(loads(text, ClusterFile, {}))
 
 
-def test_a_queue_of_kueue_is_for_pods_of_tasks():
-    text = (FILES / "kubernetes.yaml").read_text()
-    queued = text.replace(
-        "slice_template: { kubernetes: {} }", "slice_template: { kubernetes: { queue: team } }"
-    )
-    with pytest.raises(Invalid, match=r"small.slice_template.kubernetes.queue is for runtime: kubernetes"):
-        check_served(loads(queued, ClusterFile, {}))
-    file = loads(queued.replace("max_slices: 10", "max_slices: 10\n    runtime: kubernetes"), ClusterFile, {})
-    check_served(file)
-    assert kubernetes_settings(file).groups["small"].queue == "team"
-
-
-def test_a_topology_needs_a_queue():
-    text = (FILES / "kubernetes.yaml").read_text()
-    with pytest.raises(Invalid, match='"topology" needs a "queue"'):
-        loads(text.replace("{ kubernetes: {} }", "{ kubernetes: { topology: rack } }"), ClusterFile, {})
-
-
 def test_a_scale_group_chooses_pods_for_its_tasks():
     text = (FILES / "kubernetes.yaml").read_text()
     file = loads(text.replace("max_slices: 4", "max_slices: 4\n    runtime: kubernetes"), ClusterFile, {})

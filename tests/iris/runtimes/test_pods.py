@@ -1,7 +1,6 @@
 """Pods of attempts as they are sent to the API server, and how those end whose runner never answered."""
 
 import pytest
-from msgspec.structs import replace
 
 from neorion.iris.adapters.runtimes.container import verdict
 from neorion.iris.adapters.runtimes.container.engine import ContainerSpec, ContainerState, ContainerStatus
@@ -60,6 +59,7 @@ def test_an_image_that_cannot_run_the_runner_is_a_failure_of_the_task(
     assert end.kind is kind
     assert words in end.message
     assert ("iris-task" in end.message) == (kind is ExitKind.NOT_STARTED)
+<<<<<<< HEAD
 
 
 def test_kueue_admits_a_gang_as_one_group_and_a_single_task_alone():
@@ -77,3 +77,5 @@ def test_kueue_admits_a_gang_as_one_group_and_a_single_task_alone():
     assert meta["labels"]["kueue.x-k8s.io/queue-name"] == "team"
     assert "kueue.x-k8s.io/pod-group-name" not in meta["labels"]
     assert meta["annotations"] == {}
+=======
+>>>>>>> parent of c2014ae2 (iris: let Kueue admit gangs of Pods)

@@ -105,11 +105,7 @@ def _template(group: ScaleGroupConfig, runtime: RuntimeName, *, shared: bool) ->
         return GroupTemplate(pool, infiniband=bought.infiniband, task_pods=task_pods)
     if waiting is not None:
         return GroupTemplate(
-            node_selector=waiting.node_selector,
-            infiniband=waiting.infiniband,
-            task_pods=task_pods,
-            queue=waiting.queue,
-            topology=waiting.topology,
+            node_selector=waiting.node_selector, infiniband=waiting.infiniband, task_pods=task_pods
         )
     return GroupTemplate()
 

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from neorion.iris.adapters.cluster_file.sections import RuntimeName, arms, one_arm
 from neorion.keel.base import Duration, Quantity
-from neorion.keel.config import DurationField, Model, NameField, Problem, QuantityField
+from neorion.keel.config import DurationField, Model, Problem, QuantityField
 
 # "iris-", a group and "-" with the 26 characters of an id still fit a label of 63.
 GROUP_NAME_MAX = 30
@@ -92,18 +92,6 @@ class KubernetesSlice(Model):
         default_factory=dict, description="Labels that the nodes of its Pods must have."
     )
     infiniband: bool = Field(default=False, description="Gives workers the machine's InfiniBand devices.")
-    queue: NameField | Literal[""] = Field(
-        default="",
-        description="The LocalQueue of Kueue that admits the Pods of tasks, those of a gang together. For `runtime: kubernetes`.",
-    )
-    topology: str = Field(
-        default="",
-        description="The label of nodes of which all Pods of a gang get one value, such as a rack's. Needs `queue`.",
-    )
-
-    def problems(self) -> Iterable[Problem]:
-        if self.topology and not self.queue:
-            yield Problem(("topology",), '"topology" needs a "queue" of Kueue.', "Name the LocalQueue.")
 
 
 class LocalFaults(Model):

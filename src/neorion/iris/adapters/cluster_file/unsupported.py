@@ -16,7 +16,6 @@ _NOT_IN_PODS = "cannot run in worker Pods. They have no privileges, and a kubele
 _NEEDS_PODS = "needs worker Pods, and workers here are processes of this machine."
 _NEEDS_IMAGE = "needs defaults.bootstrap.task_image."
 _CONTAINERS_ONLY = "is for runtime: containerd and runtime: docker."
-_NEEDS_TASK_PODS = "is for runtime: kubernetes, where tasks are Pods."
 _LEAVE_OUT = "Leave it out of the cluster file."
 
 
@@ -37,7 +36,6 @@ def check_served(file: ClusterFile) -> None:
     else:
         _refuse(_runtimes_of(file, *ON_MACHINE), _NOT_IN_PODS, "Choose process or kubernetes.")
         _refuse(_set_for_pods(file), _NOT_YET)
-        _refuse(_queues_without_task_pods(file), _NEEDS_TASK_PODS, "Write runtime: kubernetes for the group.")
 
 
 def _set_for_one_machine(file: ClusterFile) -> Mapping[str, bool]:
@@ -66,15 +64,6 @@ def _set_for_pods(file: ClusterFile) -> Mapping[str, bool]:
         "defaults.bootstrap.runtime_socket": bool(bootstrap.runtime_socket),
         "defaults.bootstrap.task_image without runtime: kubernetes": bool(bootstrap.task_image)
         and RuntimeName.KUBERNETES not in runtimes.values(),
-    }
-
-
-def _queues_without_task_pods(file: ClusterFile) -> Mapping[str, bool]:
-    return {
-        f"scale_groups.{name}.slice_template.kubernetes.queue": bool(pods.queue)
-        and runtime(file, group) is not RuntimeName.KUBERNETES
-        for name, group in file.scale_groups.items()
-        if (pods := group.slice_template.kubernetes) is not None
     }
 
 

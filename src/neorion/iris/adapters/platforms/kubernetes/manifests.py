@@ -155,8 +155,6 @@ def _task_pods(record: Record, settings: KubernetesSettings, names: Names) -> Po
         tolerations=tuple(_always_tolerated()),
         pull_secrets=settings.pull_secrets,
         devices={"rdma/ib": "1"} if template.infiniband else {},
-        queue=template.queue,
-        topology=template.topology,
     )
 
 

@@ -24,15 +24,13 @@ class PoolTemplate:
 class GroupTemplate:
     """The template of the slices of one scale group. With a pool its machines are bought; without one its Pods wait for nodes.
 
-    With `task_pods` each attempt is a Pod of its own, and the worker Pod only makes them. Kueue admits those of a `queue`.
+    With `task_pods` each attempt is a Pod of its own, and the worker Pod only makes them.
     """
 
     pool: PoolTemplate | None = None
     node_selector: Mapping[str, str] = field(default_factory=dict[str, str])
     infiniband: bool = False
     task_pods: bool = False
-    queue: str = ""
-    topology: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ _SECURITY: Final = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-_KUEUE: Final = "kueue.x-k8s.io"
 _ADDRESS: Final = {"name": HOST_ENV, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
@@ -47,9 +46,7 @@ def pod_manifest(spec: ContainerSpec, settings: PodSettings) -> dict[str, Any]:
                 WORKER_LABEL: settings.worker,
                 ATTEMPT_LABEL: str(spec.attempt),
                 **({GANG_MEMBER_LABEL: "true", GANG_LABEL: str(gang.leader)} if gang else {}),
-                **_queue_labels(spec, settings),
             },
-            "annotations": _group_annotations(spec, settings),
             **(
                 {
                     "ownerReferences": [
@@ -77,23 +74,6 @@ def pod_manifest(spec: ContainerSpec, settings: PodSettings) -> dict[str, Any]:
             ],
         },
     }
-
-
-def _queue_labels(spec: ContainerSpec, settings: PodSettings) -> dict[str, str]:
-    """The group has a new name each time the gang starts: Kueue takes a Pod that comes later for a replacement."""
-    if not settings.queue:
-        return {}
-    group = {f"{_KUEUE}/pod-group-name": pod_name(spec.gang.leader)} if spec.gang else {}
-    return {f"{_KUEUE}/queue-name": settings.queue, **group}
-
-
-def _group_annotations(spec: ContainerSpec, settings: PodSettings) -> dict[str, str]:
-    if not settings.queue or not spec.gang:
-        return {}
-    topology = {f"{_KUEUE}/podset-required-topology": settings.topology} if settings.topology else {}
-    # A gang that has lost a Pod is over, and its quota is free.
-    over = {f"{_KUEUE}/retriable-in-group": "false"}
-    return {f"{_KUEUE}/pod-group-total-count": str(spec.gang.size), **over, **topology}
 
 
 def _container(spec: ContainerSpec, settings: PodSettings) -> dict[str, Any]:

@@ -30,8 +30,7 @@ class PodOwner(Struct, frozen=True):
 class PodSettings(Struct, frozen=True):
     """The common settings of one worker's Pods. The image needs the Python that `python` names, with neorion installed.
 
-    `volumes` and `mounts` are in the words of the Pod API. With a `queue` Kueue admits the Pods, those of a gang together,
-    and with a `topology` in one domain of that label.
+    `volumes` and `mounts` are in the words of the Pod API.
     """
 
     namespace: str
@@ -46,5 +45,3 @@ class PodSettings(Struct, frozen=True):
     devices: Mapping[str, str] = field(default_factory=dict[str, str])
     volumes: tuple[Mapping[str, Any], ...] = ()
     mounts: tuple[Mapping[str, Any], ...] = ()
-    queue: str = ""
-    topology: str = ""
