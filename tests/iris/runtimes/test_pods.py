@@ -59,23 +59,3 @@ def test_an_image_that_cannot_run_the_runner_is_a_failure_of_the_task(
     assert end.kind is kind
     assert words in end.message
     assert ("iris-task" in end.message) == (kind is ExitKind.NOT_STARTED)
-<<<<<<< HEAD
-
-
-def test_kueue_admits_a_gang_as_one_group_and_a_single_task_alone():
-    queued = replace(SETTINGS, queue="team", topology="rack")
-    gang = Gang("a-0", 2)
-    meta = pod_manifest(ContainerSpec(AttemptId("a-1"), Resources(), (), {}, gang), queued)["metadata"]
-    assert meta["labels"]["kueue.x-k8s.io/queue-name"] == "team"
-    assert meta["labels"]["kueue.x-k8s.io/pod-group-name"] == "iris-a-0"
-    assert meta["annotations"] == {
-        "kueue.x-k8s.io/pod-group-total-count": "2",
-        "kueue.x-k8s.io/retriable-in-group": "false",
-        "kueue.x-k8s.io/podset-required-topology": "rack",
-    }
-    meta = pod_manifest(ContainerSpec(AttemptId("a-1"), Resources(), (), {}), queued)["metadata"]
-    assert meta["labels"]["kueue.x-k8s.io/queue-name"] == "team"
-    assert "kueue.x-k8s.io/pod-group-name" not in meta["labels"]
-    assert meta["annotations"] == {}
-=======
->>>>>>> parent of c2014ae2 (iris: let Kueue admit gangs of Pods)
