@@ -14,6 +14,7 @@ from neorion.devservers.model import ConditionType, DevServerStatus, Phase
 from neorion.devservers.model.kueue import WORKLOADS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
+from neorion.drydock.kueue import resume_kueue
 from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.keel.base import Duration
 from neorion.keel.kube import Kind, KubeObject
@@ -114,6 +115,14 @@ async def pods(client: Client, namespace: str) -> int:
     return len((await client.list(POD, namespace)).items)
 
 
+async def until_no_pods(client: Client, namespace: str) -> None:
+    left: list[Any] = []
+    with anyio.move_on_after(PATIENCE_S):
+        while left := list((await client.list(POD, namespace)).items):
+            await CLOCK.sleep(MOMENT)
+    assert [(one.meta.name, one.meta.labels, one.meta.deleted, one.meta.finalizers) for one in left] == []
+
+
 async def test_two_teams_borrow_wait_and_take_back(rooms: tuple[Room, Room]):
     ann, bob = rooms
     client = ann.api
@@ -149,9 +158,7 @@ async def test_two_teams_borrow_wait_and_take_back(rooms: tuple[Room, Room]):
         assert stopped.status.stop_reason == "Preempted"
         assert "for dev-bob/own" in (stopped.status.message or "")
         # The last Pod may still be ending when the server has stopped.
-        with anyio.fail_after(PATIENCE_S):
-            while await pods(client, ann.namespace):
-                await CLOCK.sleep(MOMENT)
+        await until_no_pods(client, ann.namespace)
         assert ann.rank_homes("gang") == homes
 
         # She asks again, and gets it when he has given his back.
@@ -182,3 +189,38 @@ async def test_a_server_of_one_machine_asks_too_and_another_flavor_asks_again(ro
         assert ann.home_uid("box") == home
         await ann.delete("box")
         await ann.until_gone("box")
+
+
+async def test_kueue_is_killed_and_comes_back(teams: Cluster, rooms: tuple[Room, Room]):
+    """Servers that run go on, none starts without quota, and the queue is as it was."""
+    ann, _ = rooms
+    own = {**GANG, "worldSize": 3}
+    async with operating(ann):
+        flavor = await ann.flavor("killed", "2")
+        await create(ann, "runs", flavor, mode="distributed", distributed=own)
+        await ann.until_phase("runs", Phase.RUNNING)
+        await create(ann, "waits", flavor)
+        await ann.until(lambda: place_of(ann, "waits") == (1, 1))
+        ranks = {pod.meta.uid for pod in ann.pods_of("runs")}
+
+        await teams.stop("kueue")
+        await create(ann, "later", flavor)
+        # The request for quota is refused while nothing checks it, and the server says so.
+        await ann.until(lambda: "kueue" in (message_of(ann, "later") or "").lower())
+        assert {pod.meta.uid for pod in ann.pods_of("runs")} == ranks
+        assert ann.pods_of("waits") == ann.pods_of("later") == []
+
+        await resume_kueue(teams)
+        await ann.until(lambda: (place_of(ann, "waits"), place_of(ann, "later")) == ((1, 2), (2, 2)))
+        assert {pod.meta.uid for pod in ann.pods_of("runs")} == ranks
+        await ann.change("runs", running=False)
+        for name in ("waits", "later"):
+            await ann.until_phase(name, Phase.RUNNING)
+        for name in ("runs", "waits", "later"):
+            await ann.delete(name)
+            await ann.until_gone(name)
+
+
+def message_of(room: Room, name: str) -> str | None:
+    server = room.server(name)
+    return server.status.message if server is not None else None
