@@ -221,6 +221,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
             )
 
     async def _serve(self) -> None:
+        await self.connection.provisioned(self.say)
         context, upstream = self.connection.context, self.connection.upstream
         if upstream is None:
             console = await context.containers.console(self.connection.login.user, self.say)
