@@ -203,6 +203,8 @@ async def test_a_server_of_one_machine_asks_too_and_another_flavor_asks_again(ro
         assert ann.home_uid("box") == home
         await ann.delete("box")
         await ann.until_gone("box")
+        # Others count the Pods of this namespace.
+        await until_no_pods(ann.api, ann.namespace)
 
 
 async def test_kueue_is_killed_and_comes_back(teams: Cluster, rooms: tuple[Room, Room]):
@@ -234,6 +236,7 @@ async def test_kueue_is_killed_and_comes_back(teams: Cluster, rooms: tuple[Room,
         for name in ("runs", "waits", "later"):
             await ann.delete(name)
             await ann.until_gone(name)
+        await until_no_pods(ann.api, ann.namespace)
 
 
 def message_of(room: Room, name: str) -> str | None:
@@ -279,3 +282,4 @@ async def test_servers_and_jobs_of_a_team_are_counted_together(rooms: tuple[Room
         await client.delete(POD, "iris-1", ann.namespace)
         await ann.delete("box")
         await ann.until_gone("box")
+        await until_no_pods(client, ann.namespace)

@@ -1,6 +1,7 @@
 """A spot machine is taken back, as Karpenter does it: by the eviction of its Pods."""
 
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ async def hold(client: Client, room: Room, name: str, *, held: bool) -> None:
 async def test_a_server_stops_with_its_home_and_starts_on_another_machine(
     fleet_api: Client, room: Room, spot_node: str
 ):
-    spec = {"nodeSelector": {SPOT: "spot"}, "tolerations": [{"operator": "Exists"}]}
+    spec: dict[str, Any] = {"nodeSelector": {SPOT: "spot"}, "tolerations": [{"operator": "Exists"}]}
     async with operating(fleet_api, room.namespace):
         flavor = await room.flavor("spot", **spec)
         await room.create("box", flavor)
