@@ -2,7 +2,7 @@
 
 A bare Pod has the same image, the same Python and the same function, and is made and watched over the same client. On
 simulated nodes no runner answers: there the engine's part counts, from the first order to the last Pod seen Running.
-NEORION_BENCH_PODS sets how many. At last fresh processes watch so many Pods, and ten times as many.
+NEORION_BENCH_PODS sets how many.
 """
 
 import os
@@ -10,15 +10,13 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import ExitStack, aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs] -- it has none
-from anyio.from_thread import start_blocking_portal
 
-from bench.iris.pod_memory import compare_sizes, order_slices
 from bench.kit import Report
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
@@ -43,9 +41,7 @@ from tests.node.test_kubernetes_runtime import settings as pods_with_this_python
 MANY = int(os.environ.get("NEORION_BENCH_PODS", "1000"))
 # As many creates in flight as the autoscaler's clients have.
 AT_ONCE = 16
-# For the larger of two numbers of Pods, which is ten times the smaller one.
-SIZES = (MANY, 10 * MANY)
-NODES = 20 + sum(SIZES) // 100
+NODES = 20
 ROUNDS = 3
 LEASE = Duration.of(minutes=30)
 IDS = SystemIds()
@@ -74,13 +70,6 @@ def run(report: Report) -> None:
             ("bare Pods", _rate(cluster, _bares)),
             rounds=ROUNDS,
         )
-        for what, fill in (("worker", _attempt_pods), ("controller", _slice_pods)):
-            with start_blocking_portal() as portal, ExitStack() as namespaces:
-                names = [
-                    namespaces.enter_context(portal.wrap_async_context_manager(_filled(cluster, fill, size)))
-                    for size in SIZES
-                ]
-                compare_sizes(report, cluster, what, tuple(zip(SIZES, names, strict=True)))
 
 
 T = TypeVar("T")
@@ -93,32 +82,6 @@ def _timed(cluster: Cluster, work: Work) -> Callable[[], float]:
 
 def _rate(cluster: Cluster, work: Work) -> Callable[[], float]:
     return lambda: MANY / anyio.run(_in_namespace, cluster, work)
-
-
-@asynccontextmanager
-async def _filled(
-    cluster: Cluster, fill: Callable[[Client, str, int], Coroutine[Any, Any, None]], count: int
-) -> AsyncGenerator[str]:
-    api = connect(find_cluster(cluster.kubeconfig), "bench", CLOCK, system_rng())
-    async with namespace(cluster) as name:
-        async with api as client:
-            await fill(client, name, count)
-        yield name
-
-
-async def _attempt_pods(api: Client, name: str, count: int) -> None:
-    engine = PodEngine(pods_with_this_python(name, **SIMULATED), api, CLOCK, system_rng())
-    async with aclosing(engine.changes()) as changes:
-        await anext(changes)
-        await _each(engine.create, [_container() for _ in range(count)])
-
-
-async def _slice_pods(api: Client, name: str, count: int) -> None:
-    await order_slices(api, name, count, AT_ONCE)
-
-
-def _container() -> ContainerSpec:
-    return ContainerSpec(IDS.new(AttemptId), Resources(cpu_milli=10), (), {})
 
 
 async def _in_namespace(cluster: Cluster, work: Work) -> float:
@@ -177,7 +140,7 @@ async def _attempts(_cluster: Cluster, api: Client, name: str) -> float:
         began = time.perf_counter()
         await _each(
             engine.create,
-            [_container() for _ in range(MANY)],
+            [ContainerSpec(IDS.new(AttemptId), Resources(cpu_milli=10), (), {}) for _ in range(MANY)],
         )
         await done.wait()
         took = time.perf_counter() - began

@@ -24,7 +24,7 @@ from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.coreweave import MACHINES, NodeBacking
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
-from tests.node.iris_installation import push_images
+from tests.node.iris_images import push_images
 from tests.node.pods import NEEDS, Kubectl
 
 pytestmark = pytest.mark.anyio
