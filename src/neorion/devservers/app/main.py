@@ -31,6 +31,15 @@ class Listening(TypedDict):
     replica: str
     user_ca: Path | None
     post_quantum: bool
+    host_name: tuple[str, ...]
+
+
+class Provisioning(TypedDict):
+    """The keys that the user controller trusts, and the folder for the bastion's token."""
+
+    keys_url: str
+    bastion_token: Path | None
+    user_ca: Path | None
 
 
 # The bastion ends this long after its sessions, at the latest.
@@ -77,19 +86,26 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
     metavar="URL",
     help="The address of a user's public keys, with {login} in it.",
 )
+@click.option(
+    "--user-ca",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Public keys of authorities whose user certificates log in.",
+)
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def user_controller(
-    out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, keys_url: str, log: str
+    out: Output, kubeconfig: Path | None, context: str, *, log: str, **options: Unpack[Provisioning]
 ) -> None:
     """Provision DevServerUsers until stopped."""
-    from neorion.devservers.app.user_controller import run_user_controller  # noqa: PLC0415 -- another process
+    from neorion.devservers.app.user_controller import UserControllerOptions, run_user_controller  # noqa: PLC0415 -- another process
 
     setup(LogFormat(log))
     cluster = find_cluster(kubeconfig, context)
+    settings = UserControllerOptions(**options)
     out.say(f"user controller of {cluster.server}")
 
     async def main(crew: Supervisor) -> None:
-        await run_user_controller(crew, cluster, bastion_token, keys_url)
+        await run_user_controller(crew, cluster, settings)
 
     run_process(main, loop_factory=uvloop.new_event_loop)
 
@@ -127,6 +143,12 @@ def user_controller(
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Public keys of authorities whose user certificates log in.",
+)
+@click.option(
+    "--host-name",
+    multiple=True,
+    metavar="NAME",
+    help="A name that users reach the bastion by, for its host certificate. May be repeated.",
 )
 @click.option("--post-quantum", is_flag=True, help="Refuse clients without post-quantum key exchange.")
 @click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")

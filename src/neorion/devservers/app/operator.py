@@ -12,6 +12,7 @@ from neorion.devservers.controllers import (
     DefaultFlavors,
     DevServerController,
     HomeController,
+    WarmPodController,
     Writers,
 )
 from neorion.devservers.controllers.cache import expiring_home, idle_stop_enabled, server_key
@@ -104,6 +105,9 @@ def build(
     servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
     servers.watch(mirrors.stateful_sets, server_key, generation_changed, begins=False)
     if mirrors.queues is not None:
+        # Quota is given back when the last Pod is gone and none can come.
+        servers.watch(mirrors.bodies, server_key, _scaled_otherwise, begins=False)
+        servers.watch(mirrors.stateful_sets, server_key, _scaled_otherwise, begins=False)
         servers.watch(mirrors.queues.workloads, workload_server, begins=False)
     servers.watch(mirrors.services, server_key, begins=False)
     servers.watch(mirrors.scripts, server_key, begins=False)
@@ -114,7 +118,11 @@ def build(
     homes.watch(mirrors.claims, expiring_home, generation_changed)
     homes.watch(mirrors.servers, mirrors.marked_home_of, generation_changed, begins=False)
 
-    controllers: list[Controller[Any]] = [servers, homes, alerting]
+    warm = WarmPodController(informers, applier, plan.settings)
+    warming = Controller("warm", warm.reconcile, clock, rng, measures)
+    warm.watched_by(warming)
+
+    controllers: list[Controller[Any]] = [servers, homes, alerting, warming]
     if reach.looker is not None:
         looks = ActivityController(mirrors, reach.looker, clock, servers.wake, reach.tally)
         looking = Controller("looks", looks.reconcile, clock, rng, measures, LOOKERS)
@@ -133,6 +141,14 @@ def build(
 def _refused_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
     """Of a Deployment's status only this is of interest: how far a server is, its pod says."""
     return generation_changed(before, after) or pod_refusal(before) != pod_refusal(after)
+
+
+def _scaled_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
+    """A Deployment without Pods that has lost the last one, or heard that it is to have none."""
+    if after.spec.replicas != 0:
+        return False
+    was, told = before.status, after.status
+    return (was.observed_generation, was.replicas) != (told.observed_generation, told.replicas)
 
 
 def _stands_otherwise(before: DevServerObject, after: DevServerObject) -> bool:

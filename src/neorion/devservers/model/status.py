@@ -38,6 +38,7 @@ class ConditionType(StrEnum):
     IDLE = "Idle"
     EXPIRING = "ExpiringSoon"
     RESIZING = "Resizing"
+    CONTESTED = "Contested"
 
 
 class StopReason(StrEnum):
@@ -48,6 +49,7 @@ class StopReason(StrEnum):
     IDLE = "Idle"
     SCHEDULE = "Schedule"
     PREEMPTED = "Preempted"
+    INTERRUPTED = "Interrupted"
 
 
 class Condition(KubeStruct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from neorion.iris.model import PriorityBand
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.tokens import task_token
+from neorion.iris.ports import GANG_ENV
 from neorion.iris.state import ClusterState
 
 
@@ -38,9 +39,10 @@ def variables_of(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
 def _ranks(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
     """Rank, world size and rendezvous address, under the names that torchrun and similar programs read."""
     spec = cluster.jobs[attempt.job].spec
-    host, _, port = attempt.meet.rpartition(":")
+    host, _, port = attempt.rendezvous.rpartition(":")
     rank, world = str(attempt.index), str(spec.replicas)
     return {
+        GANG_ENV: cluster.tasks[attempt.job][0].attempt,
         "RANK": rank,
         "WORLD_SIZE": world,
         "LOCAL_RANK": "0",
