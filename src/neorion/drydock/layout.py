@@ -39,6 +39,7 @@ class PortOffset(IntEnum):
     COSCHEDULING = 17
     JOBSET_WEBHOOK = 18
     JOBSET_HEALTH = 19
+    METRICS_SERVER = 20
 
 
 def state_folder(env: Mapping[str, str]) -> Path:

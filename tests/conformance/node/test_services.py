@@ -3,13 +3,12 @@
 import copy
 from typing import Any
 
-import anyio
 import pytest
 
-from neorion.conformance.adapters.kinds import AUTOSCALER, HTTP_ROUTE, POD
+from neorion.conformance.adapters.kinds import AUTOSCALER, HTTP_ROUTE, INFERENCE_POOL, POD
 from neorion.conformance.model import Verdict
+from neorion.drydock.addons import url_of
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.layout import PortOffset
 from neorion.keel.base import Duration
 from neorion.keel.kube import Kind
 from tests.conformance.checker import SOUND, Change, Checker, Fault, Rows, conclude_as
@@ -90,6 +89,45 @@ def possible(kind: Kind[Any], manifest: Json) -> Json:
     return manifest
 
 
+def picking(picker: str) -> Change:
+    """An endpoint picker that does not look at queues."""
+
+    def change(kind: Kind[Any], manifest: Json) -> Json:
+        if kind is POD and manifest["metadata"]["name"] == "picker":
+            manifest = copy.deepcopy(manifest)
+            container = manifest["spec"]["containers"][0]
+            container["args"] = [each.replace("max-score-picker", picker) for each in container["args"]]
+        return manifest
+
+    return change
+
+
+def failing(mode: str) -> Change:
+    """A gateway that treats every pool as one of this mode."""
+
+    def change(kind: Kind[Any], manifest: Json) -> Json:
+        if kind is INFERENCE_POOL:
+            manifest = copy.deepcopy(manifest)
+            manifest["spec"]["endpointPickerRef"]["failureMode"] = mode
+        return manifest
+
+    return change
+
+
+def reporting(server: str, most: int) -> Change:
+    """A model server that never reports more than this: the queues of the control are not equal."""
+
+    def change(kind: Kind[Any], manifest: Json) -> Json:
+        if kind is POD and manifest["metadata"]["name"] == server:
+            manifest = copy.deepcopy(manifest)
+            command = manifest["spec"]["containers"][0]["command"]
+            capped = f"queue=$QUERY_STRING; [ $queue -le {most} ] || queue={most}"
+            command[-1] = command[-1].replace("queue=$QUERY_STRING", capped)
+        return manifest
+
+    return change
+
+
 DISCOVERED = {
     "prometheus.io/scrape": "true",
     "prometheus.io/port": "8080",
@@ -116,7 +154,14 @@ POOLS: Rows = {
     "idle": (Fault(idle), Verdict.FAIL, "a pending pod gets a new node"),
     "possible": (Fault(possible), Verdict.INCONCLUSIVE, "no machine can hold"),
 }
+INGRESSES: Rows = {
+    "sound": (SOUND, Verdict.PASS, "1 controls"),
+    "careless": (Fault(picking("random-picker")), Verdict.FAIL, "the shortest queue"),
+    "open": (Fault(failing("FailOpen")), Verdict.FAIL, "fails closed"),
+    "modest": (Fault(reporting("second", 2)), Verdict.INCONCLUSIVE, "equal queues"),
+}
 PLATFORMS = {
+    "advanced_inference_ingress": INGRESSES,
     "ai_inference": ROUTES,
     "ai_service_metrics": COUNTS,
     "pod_autoscaling": REPLICAS,
@@ -124,19 +169,28 @@ PLATFORMS = {
 }
 
 
+async def test_routes(checker: Checker):
+    await conclude_as(checker, "ai_inference", ROUTES)
+
+
+async def test_counts(checker: Checker, platform: Cluster):
+    named = checker.with_options(prometheus=url_of(platform, "prometheus"))
+    await conclude_as(named, "ai_service_metrics", COUNTS)
+
+
+async def test_replicas(checker: Checker):
+    await conclude_as(checker, "pod_autoscaling", REPLICAS)
+
+
 @pytest.mark.slow
-async def test_services_and_scaling(checker: Checker, platform: Cluster):
-    """All at once, because they mostly wait. A pool grows for one run at a time."""
-    port = platform.layout.port(PortOffset.PROMETHEUS)
-    named = checker.with_options(prometheus=f"http://{platform.layout.addresses.host}:{port}")
+async def test_pools(checker: Checker):
+    """One after the other: a pool grows for one run at a time."""
+    for name, row in POOLS.items():
+        # Karpenter gives idle nodes back one after the other. Pods that it never sees need no such time.
+        patience = checker.options.patience if name == "idle" else Duration.of(seconds=60)
+        await conclude_as(checker.with_options(patience=patience), "cluster_autoscaling", {name: row})
 
-    async def one_by_one() -> None:
-        for name, row in POOLS.items():
-            # Karpenter gives idle nodes back one after the other. Pods that it never sees need no such time.
-            patience = named.options.patience if name == "idle" else Duration.of(seconds=60)
-            await conclude_as(named.with_options(patience=patience), "cluster_autoscaling", {name: row})
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(one_by_one)
-        for requirement in ("ai_inference", "ai_service_metrics", "pod_autoscaling"):
-            tasks.start_soon(conclude_as, named, requirement, PLATFORMS[requirement])
+@pytest.mark.needs("inference-gateway")
+async def test_inference_pools(checker: Checker):
+    await conclude_as(checker, "advanced_inference_ingress", INGRESSES)

@@ -9,18 +9,17 @@ from neorion.conformance.adapters.kinds import (
     GATEWAY_CLASS,
     HTTP_ROUTE,
     NAMESPACE,
-    NODE,
     POD,
     SERVICE,
     Json,
     kind,
 )
-from neorion.conformance.adapters.pods import on_node, pod_spec
+from neorion.conformance.adapters.pods import NO_HTTP_CLIENT, NO_REAL_NODE, on_node, pod_spec, real_node
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import traffic
-from neorion.conformance.decide.nodes import environment_of, is_ready
+from neorion.conformance.decide.nodes import environment_of
 from neorion.conformance.decide.verdict import control_of
-from neorion.conformance.model import CheckPlan, Environment, Outcome
+from neorion.conformance.model import CheckPlan, Outcome
 from neorion.keel.base import Duration, Retry
 from neorion.keel.cli.kit import missing_packages
 
@@ -42,27 +41,23 @@ async def _run(workspace: Workspace) -> Outcome:
     if not name:
         return Outcome(missing="No GatewayClass is accepted by a controller.")
     if missing_packages("conformance"):
-        return Outcome(
-            missing="Requests need a package that is not installed: pip install 'neorion[conformance]'."
-        )
-    hardware = workspace.options.hardware
-    nodes = [node for node in await workspace.api.list(NODE) if is_ready(node)]
-    real = [node for node in nodes if environment_of(node, hardware=hardware) is not Environment.SIMULATED]
-    if not real:
-        return Outcome(missing="No node has a real kubelet: pods of simulated nodes answer no requests.")
-    await _make_backends(workspace, real[0])
+        return Outcome(missing=NO_HTTP_CLIENT)
+    node = await real_node(workspace)
+    if node is None:
+        return Outcome(missing=NO_REAL_NODE)
+    await _make_backends(workspace, node)
     gateway = await _make_gateway(workspace, name)
     if workspace.assert_that(traffic.programmed(gateway)) and gateway is not None:
         await _route(workspace, traffic.addresses(gateway)[0])
-        await _references(workspace, real[0])
-    environment = environment_of(real[0], hardware=hardware)
+        await _references(workspace, node)
+    environment = environment_of(node, hardware=workspace.options.hardware)
     return Outcome(environment, tuple(workspace.assertions), tuple(workspace.controls), subject=name)
 
 
 async def _class(workspace: Workspace) -> str:
     """The class of the options, else the first that a controller has accepted."""
     classes = await workspace.api.list(GATEWAY_CLASS)
-    accepted = [each["metadata"]["name"] for each in classes if _accepted(each)]
+    accepted = [each["metadata"]["name"] for each in classes if _accepted(each) and _routes(each)]
     wanted = workspace.options.gateway_class
     return next((each for each in accepted if wanted in {"", each}), "")
 
@@ -206,6 +201,12 @@ def _by_header(backend: str) -> Json:
 def _accepted(gateway_class: Json) -> bool:
     conditions = gateway_class.get("status", {}).get("conditions", [])
     return any(each["type"] == "Accepted" and each["status"] == "True" for each in conditions)
+
+
+def _routes(gateway_class: Json) -> bool:
+    """Returns false for a class that states its features, and HTTPRoutes are not among them."""
+    features = gateway_class.get("status", {}).get("supportedFeatures", [])
+    return not features or any(each["name"] == "HTTPRoute" for each in features)
 
 
 AI_INFERENCE: Final = Check(

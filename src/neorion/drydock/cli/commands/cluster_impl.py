@@ -19,9 +19,12 @@ from neorion.keel.cli.kit import Output
 _ADDONS: Final = (
     "coscheduling",
     "custom-metrics",
+    "device-metrics",
     "gvisor",
+    "inference-gateway",
     "jobset",
     "karpenter",
+    "metrics-server",
     "pod-groups",
     "prometheus",
     "traefik",
