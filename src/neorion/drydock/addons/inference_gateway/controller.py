@@ -173,7 +173,7 @@ def _ready_by_service(slices: Iterable[EndpointSlice]) -> dict[ObjectKey, tuple[
 
 
 def _same(present: Iterable[Condition], wanted: Iterable[Json]) -> bool:
-    """Whether nothing but the time differs."""
+    """Returns true if nothing but the time differs."""
     return {(each.type, each.status, each.reason, each.observed_generation) for each in present} >= {
         (each["type"], each["status"], each["reason"], each["observedGeneration"]) for each in wanted
     }

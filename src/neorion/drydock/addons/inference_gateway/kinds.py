@@ -126,12 +126,12 @@ class InferencePool(KubeObject, frozen=True, kw_only=True):
 
 
 class EndpointConditions(KubeStruct, frozen=True):
-    """Whether an endpoint takes requests; None is for yes."""
+    """The readiness of an endpoint; None stands for yes."""
 
     ready: bool | None = None
 
 
-class Endpoint(KubeStruct, frozen=True):
+class SliceEndpoint(KubeStruct, frozen=True):
     """The addresses of one pod."""
 
     addresses: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ class EndpointPort(KubeStruct, frozen=True):
 class EndpointSlice(KubeObject, frozen=True):
     """Endpoints of a Service."""
 
-    endpoints: tuple[Endpoint, ...] = ()
+    endpoints: tuple[SliceEndpoint, ...] = ()
     ports: tuple[EndpointPort, ...] = ()
 
     @property

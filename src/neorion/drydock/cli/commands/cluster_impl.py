@@ -28,6 +28,7 @@ _ADDONS: Final = (
     "pod-groups",
     "prometheus",
     "traefik",
+    "trainer",
 )
 _EXTRAS: Final = frozenset({"coreweave", "kueue", *_ADDONS})
 

@@ -1,3 +1,4 @@
+// Chooses the model server of each request.
 module neorion/drydock/inference-extension
 
 go 1.26.0

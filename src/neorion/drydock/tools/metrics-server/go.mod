@@ -1,3 +1,4 @@
+// Measures what nodes and pods use.
 module neorion/drydock/metrics-server
 
 go 1.26.4
