@@ -102,7 +102,7 @@ async def test_interrupted_at_any_request_it_cleans_up(checker: Checker, client:
 async def test_ctrl_c_of_the_command_cleans_up(platform: Cluster, client: Client, tmp_path: Path):
     """The command itself, as a person runs it: the signal arrives while the check works in its namespace."""
     words = ["conformance", "run", "--only", CHECK, "--kubeconfig", platform.kubeconfig, "--folder", tmp_path]
-    command = [sys.executable, "-m", "neorion.cli", *map(str, words)]
+    command = [sys.executable, "-m", "neorion", *map(str, words)]
     async with await anyio.open_process(command, stdout=subprocess.DEVNULL) as process:
         namespace = await begun_by(client, JOB)
         process.send_signal(signal.SIGINT)

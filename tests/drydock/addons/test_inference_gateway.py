@@ -1,9 +1,11 @@
 """What the inference gateway serves, and what Envoy is told. No cluster takes part."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from neorion.drydock.addons.inference_gateway import envoy
@@ -44,8 +46,8 @@ POOL = InferencePool(
 )
 
 
-def route(**backend: object) -> HttpRoute:
-    reference = BackendReference(**{"name": "pool", "group": POOL_GROUP, "kind": "InferencePool", **backend})
+def route(**backend: str) -> HttpRoute:
+    reference = msgspec.structs.replace(BackendReference("pool", POOL_GROUP, "InferencePool"), **backend)
     rules = (RouteRule((reference,)),)
     spec = HttpRouteSpec((ParentReference("edge"),), ("model.test",), rules)
     return HttpRoute(ObjectMeta("route", "team"), spec)
@@ -55,13 +57,11 @@ def pod(name: str, namespace: str = "team", label: str = "model", ip: str = "10.
     return Pod(ObjectMeta(name, namespace, labels={"serves": label}), status=PodStatus(pod_ip=ip))
 
 
-def snapshot(**changed: object) -> Snapshot:
-    parts = {"gateways": (GATEWAY,), "routes": (route(),), "pools": (POOL,), "pods": (), "pickers": {}}
-    return Snapshot(**{**parts, **changed})
+SNAPSHOT = Snapshot((GATEWAY,), (route(),), (POOL,), (), {})
 
 
 def test_a_route_to_a_pool_is_served_at_the_port_of_its_gateway():
-    assert ports(snapshot()) == (ServedPort(80, (ServedRoute(("model.test",), (("team/pool", 1),)),)),)
+    assert ports(SNAPSHOT) == (ServedPort(80, (ServedRoute(("model.test",), (("team/pool", 1),)),)),)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,14 @@ def test_a_route_to_a_pool_is_served_at_the_port_of_its_gateway():
 def test_a_route_to_anything_else_is_not_served_and_says_why(backend: dict[str, str], reason: str):
     other = route(**backend)
     assert unresolved(other, (POOL,)) == reason
-    assert ports(snapshot(routes=(other,))) == (ServedPort(80, ()),)
+    assert ports(replace(SNAPSHOT, routes=(other,))) == (ServedPort(80, ()),)
 
 
 def test_a_pool_has_the_pods_of_its_labels_and_namespace_that_have_an_address():
     pods = (pod("a"), pod("b", ip=""), pod("c", label="other"), pod("d", namespace="other"))
-    (found,) = backends(snapshot(pods=pods, pickers={ObjectKey("team", "picker"): ("10.0.0.9:9002",)}))
+    (found,) = backends(
+        replace(SNAPSHOT, pods=pods, pickers={ObjectKey("team", "picker"): ("10.0.0.9:9002",)})
+    )
     assert found == PoolBackend("team/pool", ("10.0.0.1:8080",), ("10.0.0.9:9002",), fails_open=False)
 
 

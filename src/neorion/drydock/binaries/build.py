@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import yaml
@@ -120,8 +120,9 @@ async def _definitions(product: Product, folder: Path, shelf: BinaryCache) -> No
         await _module_folder(product, module, shelf) / part for module, part in _DEFINITIONS[product.name]
     ]
     paths = [path for part in parts for path in sorted(part.glob("*.yaml"))]
-    objects = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
-    kept = [each for each in objects if isinstance(each, dict) and each.get("kind") in _KEPT]
+    objects: list[Any] = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
+    # Patches of an installation are lists.
+    kept = [each for each in objects if not isinstance(each, list) and each and each.get("kind") in _KEPT]
     (folder / "manifests.json").write_text(json.dumps(kept))
 
 

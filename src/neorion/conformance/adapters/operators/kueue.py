@@ -50,7 +50,7 @@ class KueueOperator:
         await workspace.create(FLAVOR, name, {"spec": {}})
         quotas = [{"name": "cpu", "nominalQuota": "1"}, {"name": "memory", "nominalQuota": "1Gi"}]
         groups = [{"coveredResources": ["cpu", "memory"], "flavors": [{"name": name, "resources": quotas}]}]
-        queue = {"spec": {"namespaceSelector": {}, "resourceGroups": groups}}
+        queue: Json = {"spec": {"namespaceSelector": {}, "resourceGroups": groups}}
         await workspace.create(CLUSTER_QUEUE, name, queue)
         await workspace.create(LOCAL_QUEUE, "queue", {"spec": {"clusterQueue": name}})
 

@@ -53,8 +53,11 @@ class GatewayController:
         self._pods = informers.of(POD)
         self._slices = informers.of(ENDPOINT_SLICE)
         controller = Controller("inference gateway", self._reconcile, clock, rng, workers=1)
-        for watched in (self._gateways, self._routes, self._pools, self._pods, self._slices):
-            controller.watch(watched, _one_key)
+        controller.watch(self._gateways, _one_key)
+        controller.watch(self._routes, _one_key)
+        controller.watch(self._pools, _one_key)
+        controller.watch(self._pods, _one_key)
+        controller.watch(self._slices, _one_key)
         self.operator = Operator(informers, [controller])
 
     async def _reconcile(self, _key: str) -> Duration | None:
