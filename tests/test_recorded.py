@@ -203,4 +203,4 @@ def test_what_an_old_cluster_changed_on_its_machine_is_known():
 async def test_why_an_attempt_was_stopped_is_remembered(tmp_path: Path):
     async with iris_store(tmp_path) as store:
         _, second = await attempts_of(store, "job-1", 0)
-        assert (second.doom, second.meet) == (list(StopCause)[1], "host:4001")
+        assert (second.stop_cause, second.rendezvous) == (list(StopCause)[1], "host:4001")

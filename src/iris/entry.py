@@ -1,10 +1,10 @@
-"""How the doors that are programs reach the one command line behind them."""
+"""Entry point of the programs whose names documents fix: each runs a command of `python -m neorion.iris`."""
 
 import sys
 
 from neorion.iris.app.main import main
 
 
-def enter(room: str) -> None:
-    """Runs `neorion.iris ROOM` with this process's arguments, and ends with its exit code."""
-    sys.exit(main([room, *sys.argv[1:]]))
+def run_group(group: str) -> None:
+    """Runs `python -m neorion.iris GROUP` with this process's arguments, and exits with its code."""
+    sys.exit(main([group, *sys.argv[1:]]))

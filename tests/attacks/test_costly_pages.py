@@ -10,7 +10,7 @@ from neorion.iris.app.endpoints import routes
 from neorion.iris.controllers import admission
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, NotFound, nearest
-from neorion.keel.rpc import Principal, Request
+from neorion.keel.rpc import Principal, RouteRequest
 from tests.iris.serve.office import Office, asking, office
 
 pytestmark = [pytest.mark.anyio, pytest.mark.attack("costly-pages")]
@@ -41,7 +41,7 @@ async def test_scrapes_do_not_ask_for_every_job_each_time(
         monkeypatch.setattr(there.parts.context.metrics, "refresh", counted)
         page = next(one for one in routes(there.parts.context, there.metrics) if one.path == "/metrics")
         for _ in range(SCRAPES):
-            await page.handler(Request("GET", "/metrics", "", {}, b"", Principal("")))
+            await page.handler(RouteRequest("GET", "/metrics", "", {}, b"", Principal("")))
         # On a machine that is busy the scrapes may take more than a second.
         assert (sum(looks) < JOBS * SCRAPES / 2) is kept
         monkeypatch.setattr(there.parts.context.metrics, "refresh", look)

@@ -202,13 +202,13 @@ SERVER = """
 import os, resource, sys, anyio
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[1])))
 from neorion.keel.clock import SystemClock, SystemIds
-from neorion.keel.rpc import ANYONE, AsgiApp, Response, Route, descriptors, serve
+from neorion.keel.rpc import ANYONE, AsgiApp, RouteResponse, Route, descriptors, serve
 descriptors.RESERVED = int(sys.argv[2])
 async def store(request):
     # As a store does: files of its own, while connections are open.
     for descriptor in [os.open("/dev/null", os.O_RDONLY) for _ in range(20)]:
         os.close(descriptor)
-    return Response(b"ok")
+    return RouteResponse(b"ok")
 async def main():
     app = AsgiApp(routes=[Route("GET", "/store", store, frozenset({ANYONE}))], ids=SystemIds())
     async with serve(app) as server:

@@ -15,9 +15,9 @@ SERVER = """
 import resource, sys, anyio
 resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400))
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import AsgiApp, Principal, Response, Route, TokenAuthenticator, serve, server
+from neorion.keel.rpc import AsgiApp, Principal, RouteResponse, Route, TokenAuthenticator, serve, server
 async def page(request):
-    return Response(b"ok")
+    return RouteResponse(b"ok")
 async def nothing(*_):
     pass
 async def main():

@@ -54,7 +54,7 @@ class MemoryStage:
         self, behaviours: Mapping[str, FaultProfile] | None = None
     ) -> AsyncGenerator[Breakable, None]:
         for group, behaviour in (behaviours or {}).items():
-            self._cloud.behave(group, behaviour)
+            self._cloud.set_faults(group, behaviour)
         yield self._cloud
 
 

@@ -25,7 +25,7 @@ from neorion.keel.base import Duration
 from neorion.keel.clock import Clock, SystemClock, system_rng
 from neorion.keel.kube import Kind, KubeApi, KubeObject, MergePatch, ObjectKey, UnknownKind
 from neorion.keel.kube.client import Client
-from neorion.keel.kube.client.transport import HttpRequest, Transport
+from neorion.keel.kube.client.transport import HttpRequest, KubeTransport
 from neorion.keel.kube.control import Informer, InformerFactory, Operator, Priority
 from neorion.keel.kube.core import CLAIM, DEFINITION, EVENT, POD, SERVICE, PersistentVolumeClaim, Pod
 from tests.contracts.kube_control import until
@@ -233,13 +233,13 @@ def spared(_number: int) -> None:
     """Nothing happens to this one."""
 
 
-class Tap(Transport):
+class Tap(KubeTransport):
     """The way of an operator to its API server: writes are written down, and at one of them it may die.
 
     It dies by a cancellation of all it does, and the write in hand never returns.
     """
 
-    def __init__(self, inner: Transport, fate: Fate = spared) -> None:
+    def __init__(self, inner: KubeTransport, fate: Fate = spared) -> None:
         self.__dict__.update(inner.__dict__)
         self.writes: list[str] = []
         self.life = anyio.CancelScope()

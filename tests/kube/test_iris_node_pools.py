@@ -252,7 +252,7 @@ async def _told(client: AsyncIrisClient, job: str, code: str) -> JobExplanation:
 @pytest.mark.parametrize(
     ("fault", "compute_class", "words"),
     [
-        (Fault.NODE_LOST, "default", "the node says nothing any more"),
+        (Fault.NODE_LOST, "default", "the node no longer reports its status"),
         (Fault.SPOT_RECLAIM, "spot", "CoreWeave takes the spot machine back"),
     ],
     ids=["node-lost", "spot-reclaim"],

@@ -18,7 +18,7 @@ from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.iris.adapters.cluster_file import ClusterFile, kubernetes_settings, scale_groups
 from neorion.iris.adapters.installation import Installer, manifests, names_of
 from neorion.iris.adapters.platforms.kubernetes import GroupTemplate, KubernetesPlatform, PoolTemplate
-from neorion.iris.app.platform import LocalPlace, open_platform
+from neorion.iris.app.platform import LocalWorkers, open_platform
 from neorion.iris.model import SliceId, SliceState
 from neorion.iris.ports import SliceRequest
 from neorion.keel.base import Denied, Duration, Error
@@ -204,7 +204,7 @@ async def test_a_right_that_is_missing_is_named_before_anything_begins(
 ):
     await grant(api, but=missing)
     file = cluster_file(cloud, ON_COREWEAVE, kubeconfig=limited, more="node_pools: per_group,")
-    place = LocalPlace(tmp_path, "here:1", lambda _: [])
+    place = LocalWorkers(tmp_path, "here:1", lambda _: [])
     with anyio.fail_after(PATIENCE_S):
         while True:
             # The API server hears of rights a moment after they are changed.

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from neorion.keel.kube.client.transport import HttpRequest, Transport
+from neorion.keel.kube.client.transport import HttpRequest, KubeTransport
 
 _MERGE: Final = "application/merge-patch+json"
 _APPLY: Final = "application/apply-patch+yaml"
@@ -15,7 +15,7 @@ Object = dict[str, Any]
 class Api:
     """JSON in and out."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: KubeTransport) -> None:
         self._transport = transport
 
     async def get(self, path: str) -> Object:

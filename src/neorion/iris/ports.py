@@ -1,4 +1,4 @@
-"""What iris needs from outside: a way to run tasks, a place to get machines from, and places to keep things."""
+"""Ports of iris: runtimes for tasks, platforms for machines, and storage for blobs, logs and secrets."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -28,7 +28,7 @@ MACHINE_ENV: Final = "IRIS_MACHINE"
 
 @dataclass(frozen=True, slots=True)
 class AttemptSpec:
-    """One attempt to run, complete: the runtime asks nobody anything more.
+    """One attempt to run, complete: the runtime needs no other information.
 
     `function` and `input` are files with the pickled function and its arguments, a pair of a tuple and a dict; they never change
     once written. `bundle` is a zip archive or a directory; a copy of its files is the working directory. `variables` win over
@@ -58,10 +58,10 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttemptExit:
-    """Nothing of the attempt is left when this is told.
+    """The end of an attempt, reported when none of its processes is left.
 
-    `code` is the exit code or the signal's number, whatever the kind; `result` the file with a call's value or error.
-    `memory_bytes` is the most that one of its processes had; that and `cpu_seconds` are 0 where nobody knows.
+    `code` is the exit code or the signal's number, for every kind. `result` is the file with a call's value or error.
+    `memory_bytes` is the peak of its largest process. It and `cpu_seconds` are 0 where they are unknown.
     """
 
     kind: ExitKind
@@ -87,9 +87,9 @@ class AttemptStatus:
 
 @dataclass(frozen=True, slots=True)
 class AttemptUsage:
-    """What an attempt uses, its children counted in.
+    """Resource usage of an attempt and its children.
 
-    `cpu_seconds` only ever grows; a process that serves one attempt after another brings along what it took before.
+    `cpu_seconds` never decreases. A warm process that serves several attempts includes its earlier use.
     """
 
     cpu_seconds: float
@@ -142,7 +142,7 @@ class Runtime(Protocol):
         ...
 
     async def stats(self) -> Mapping[AttemptId, AttemptUsage]:
-        """What each attempt that runs uses now."""
+        """Current usage of each running attempt."""
         ...
 
     def log(self, attempt: AttemptId) -> PurePath:
@@ -230,7 +230,7 @@ class Platform(Protocol):
     async def list_slices(self, group: str) -> Sequence[SliceStatus]: ...
 
     async def list_all_slices(self) -> Sequence[SliceStatus]:
-        """Every slice that this installation made, of whatever group; nobody else's."""
+        """Every slice that this installation made, in any group, and no other."""
         ...
 
     async def describe(self, piece: SliceId) -> SliceStatus: ...

@@ -12,8 +12,8 @@ from neorion.iris.adapters.platforms.kubernetes.settings import GroupTemplate, P
 from neorion.iris.adapters.platforms.kubernetes.steps import (
     CreatePod,
     DeletePod,
+    DeleteRecord,
     Fail,
-    Forget,
     MarkStarted,
     Observed,
     Wait,
@@ -67,12 +67,12 @@ def test_a_slice_goes_as_its_pods_and_when_its_machines_are_gone_its_record():
     assert next_steps(slice_(ending, of=pool(), nodes=2, deleting=True), BOUGHT, PATIENCE) == []
     assert next_steps(slice_(of=pool(), deleting=True), BOUGHT, PATIENCE) == []
     assert next_steps(slice_(nodes=2, deleting=True), BOUGHT, PATIENCE) == []
-    assert next_steps(slice_(deleting=True), BOUGHT, PATIENCE) == [Forget()]
+    assert next_steps(slice_(deleting=True), BOUGHT, PATIENCE) == [DeleteRecord()]
 
 
 def test_a_slice_whose_pool_others_use_is_forgotten_without_it():
     seen = replace(slice_(of=pool(), deleting=True), pool_in_use=True)
-    assert next_steps(seen, BOUGHT, PATIENCE) == [Forget()]
+    assert next_steps(seen, BOUGHT, PATIENCE) == [DeleteRecord()]
 
 
 @pytest.mark.parametrize("change", [{"counted": False}, {"youngest": False}])

@@ -55,7 +55,7 @@ async def test_a_worker_that_fails_is_quoted(reopen: Open):
         changes = platform.changes()
         await platform.create_slice(order())
         seen = await until(changes, SliceState.FAILED)
-        assert seen.message == "slice-a-0 exited with 7. Its last words: out of luck"
+        assert seen.message == "slice-a-0 exited with 7. Its last log line: out of luck"
         assert seen.hosts == ()
 
 

@@ -128,7 +128,7 @@ async def test_a_process_with_the_number_of_a_dead_worker_is_left_alone(
     async with reopen() as platform:
         changes = platform.changes()
         seen = await until(changes, SliceState.FAILED)
-        assert (seen.hosts, seen.message) == ((), "slice-a-0 ended while nobody watched.")
+        assert (seen.hosts, seen.message) == ((), "slice-a-0 ended while the controller was down.")
         await platform.terminate(order().id)
         await until_gone(platform, changes)
     assert ticks_of(bystander.pid) == bystander.ticks

@@ -120,7 +120,7 @@ async def test_a_worker_that_somebody_ended_is_not_told_as_lost(
         await after.until(lambda: not after.slices)
         (task,) = after.there.parts.context.cluster.tasks[JobId(job.id)]
         assert task.ending.message == f"its worker was {what}"
-    assert caplog.text.count("worker let go") == PAIRS.machines
+    assert caplog.text.count("worker removed") == PAIRS.machines
     assert "lost" not in caplog.text
 
 
@@ -171,7 +171,7 @@ async def test_a_slice_whose_worker_was_revoked_is_replaced(tmp_path: Path):
         await here.scaler.tick()
         # Until its lease is over it may run tasks, and so may the other.
         assert here.slices[0].state is SliceState.READY
-        here.there.parts.reports.lose(cluster.workers[WorkerId(joined[0].worker)], "silent")
+        here.there.parts.reports.mark_worker_lost(cluster.workers[WorkerId(joined[0].worker)], "silent")
         await here.scaler.tick()
         assert here.slices[0].state is SliceState.FAILED
         await here.scaler.tick()
@@ -192,7 +192,7 @@ async def test_a_quota_that_refused_many_slices_at_once_is_tried_again_as_soon_a
         await here.until(lambda: all(piece.state is SliceState.FAILED for piece in here.slices))
         await here.scaler.tick()
         await here.until(lambda: not here.slices)
-        platform.behave("pairs", FaultProfile())
+        platform.set_faults("pairs", FaultProfile())
         clock.advance(Duration.of(minutes=5))
         await here.scaler.tick()
         assert len(here.slices) == 1

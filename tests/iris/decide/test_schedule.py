@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from neorion.iris.decide import RESERVE_AFTER, SchedulePlan, beyond_cap, schedule
+from neorion.iris.decide import RESERVE_AFTER, SchedulePlan, over_quota, schedule
 from neorion.iris.model import (
     ClusterView,
     JobId,
@@ -183,10 +183,10 @@ def test_the_autoscaler_is_asked_for_no_more_than_the_cap_leaves():
 
 
 def test_what_is_beyond_the_cap_for_ever_is_told_at_once():
-    reason = beyond_cap(Quota(gpus=4), "ada", resources("1", gpus=8), 1)
+    reason = over_quota(Quota(gpus=4), "ada", resources("1", gpus=8), 1)
     assert reason is not None
     assert reason.sentence == "It needs more GPUs at once than the 4 GPUs that ada may have."
-    assert beyond_cap(Quota(gpus=8), "ada", resources("1", gpus=8), 1) is None
+    assert over_quota(Quota(gpus=8), "ada", resources("1", gpus=8), 1) is None
 
 
 def test_the_lowest_band_is_stopped_first_and_the_youngest_of_it():

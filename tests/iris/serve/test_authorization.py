@@ -239,7 +239,9 @@ async def test_revoking_a_machine_of_a_slice_leaves_the_others_their_token(
         joined = await there.join(there.slice("slice-1"), "slice-1")
         await there.cluster("root").revoke(pb.RevokeRequest(worker=joined.worker))
         await there.join("by-hand")
-        there.parts.reports.lose(there.parts.context.cluster.workers[WorkerId(joined.worker)], "silent")
+        there.parts.reports.mark_worker_lost(
+            there.parts.context.cluster.workers[WorkerId(joined.worker)], "silent"
+        )
     assert "worker lost" not in caplog.text
 
 
@@ -249,7 +251,9 @@ async def test_tokens_outlive_a_restart_and_die_with_what_they_speak_for(tmp_pat
         joined = await there.join(badge, "slice-1")
     async with office(tmp_path) as there:
         await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker))
-        there.parts.reports.lose(there.parts.context.cluster.workers[WorkerId(joined.worker)], "test")
+        there.parts.reports.mark_worker_lost(
+            there.parts.context.cluster.workers[WorkerId(joined.worker)], "test"
+        )
         with pytest.raises(Unauthenticated):
             await there.worker(joined.token).report(pb.ReportRequest(worker=joined.worker))
     async with office(tmp_path, ControllerSettings(tmp_path, secret="another secret")) as there:

@@ -12,7 +12,7 @@ from neorion.iris.app.endpoints import routes
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.state.journal import Journal
 from neorion.keel.base import Retry
-from neorion.keel.rpc import Principal, Request
+from neorion.keel.rpc import Principal, RouteRequest
 from tests.iris.serve.office import Office, asking, office
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("root")]
@@ -35,7 +35,7 @@ def fill(disk: Path) -> Path:
 
 async def health(there: Office) -> bytes:
     route = next(one for one in routes(there.parts.context, there.metrics) if one.path == "/health")
-    return (await route.handler(Request("GET", "/health", "", {}, b"", Principal("")))).body
+    return (await route.handler(RouteRequest("GET", "/health", "", {}, b"", Principal("")))).body
 
 
 async def started(there: Office, job: str) -> pb.Seen:

@@ -51,13 +51,13 @@ async def test_the_longest_unused_go_first_and_those_in_use_stay(tmp_path: Path)
     one, two = AttemptId("attempt-1"), AttemptId("attempt-2")
     await cache.path(NAMES[0], one)
     await cache.path(NAMES[1], two)
-    cache.let_go(two)
+    cache.release(two)
     await cache.path(NAMES[2], two)
     # The first is older than the second, but an attempt still uses it.
     assert cached(tmp_path) == {NAMES[0], NAMES[2]}
     await cache.path(NAMES[3], two)
     assert cached(tmp_path) == {NAMES[0], NAMES[2], NAMES[3]}
-    cache.let_go(two)
+    cache.release(two)
     assert cached(tmp_path) == {NAMES[0], NAMES[3]}
 
 

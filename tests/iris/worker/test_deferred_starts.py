@@ -57,7 +57,7 @@ def fate(order: AttemptSpec) -> ScriptedOutcome:
 async def test_a_value_that_the_controller_has_no_room_for_waits_and_holds_up_nobody(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ):
-    monkeypatch.setattr(worker_module, "_ROOM_EVERY", SOON)
+    monkeypatch.setattr(worker_module, "_RETRY_EVERY", SOON)
     blobs = small_disk / "blobs"
     settings = ControllerSettings(tmp_path, secret="a secret", blobs=str(blobs))
     async with office(tmp_path, settings) as there, working(there, tmp_path, fate):
@@ -84,7 +84,7 @@ def digest(body: bytes) -> str:
 async def test_a_task_whose_blobs_have_no_room_on_the_worker_waits_and_holds_up_nobody(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(worker_module, "_ROOM_EVERY", SOON)
+    monkeypatch.setattr(worker_module, "_RETRY_EVERY", SOON)
     async with office(tmp_path) as there, working(there, small_disk, fate):
         for name in ("/ada/waits", "/ada/cancelled"):
             await there.jobs("ada").submit(calling(name))
@@ -120,7 +120,7 @@ async def waits_for_room(there: Office, job: str) -> pb.Job:
 async def test_a_task_whose_blobs_get_no_room_is_tried_elsewhere_and_fails_where_there_is_no_other_worker(
     tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(worker_module, "_ROOM_EVERY", SOON)
+    monkeypatch.setattr(worker_module, "_RETRY_EVERY", SOON)
     async with office(tmp_path) as there, working(there, small_disk, fate):
         await there.jobs("ada").submit(calling("/ada/moves"))
         await waits_for_room(there, "/ada/moves")
@@ -135,7 +135,7 @@ async def test_a_task_whose_blobs_get_no_room_is_tried_elsewhere_and_fails_where
             assert tries[0].worker != tries[1].worker
         for worker in list(there.parts.context.cluster.workers.values()):
             if worker.id == tries[1].worker:
-                there.parts.reports.let_go(worker, "ended")
+                there.parts.reports.remove_worker(worker, "ended")
         await there.jobs("ada").submit(calling("/ada/alone"))
         assert await ended(there, "/ada/alone") == "failed"
         (task,) = (await there.jobs("ada").tasks(pb.TasksRequest(job="/ada/alone"))).tasks

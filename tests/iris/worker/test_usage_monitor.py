@@ -46,7 +46,7 @@ async def test_a_look_tells_the_rate_since_the_last_one_and_the_most_memory():
             await anyio.wait_all_tasks_blocked()
             clock.advance(EVERY)
             await anyio.wait_all_tasks_blocked()
-            seen.append(here.news())
+            seen.append(here.take_unsent())
         group.cancel_scope.cancel()
     assert [look and dict(look.usage) for look in seen] == [
         {ATTEMPT: pb.Usage(memory_bytes=300, memory_peak_bytes=300, processes=2)},

@@ -17,10 +17,10 @@ from neorion.keel.rpc import (
     Channel,
     MemoryTransport,
     Principal,
-    Request,
     RequestLimits,
-    Response,
     Route,
+    RouteRequest,
+    RouteResponse,
     RpcService,
     TokenAuthenticator,
     caller,
@@ -98,11 +98,11 @@ class EchoService(Echo):
             raise
 
 
-async def health(request: Request) -> Response:
-    return Response(f"ok {request.query.get('who', '')}\n".encode())
+async def health(request: RouteRequest) -> RouteResponse:
+    return RouteResponse(f"ok {request.query.get('who', '')}\n".encode())
 
 
-async def broken(request: Request) -> Response:
+async def broken(request: RouteRequest) -> RouteResponse:
     raise (Error if request.query else RuntimeError)("canary-inside", "canary-inside")
 
 

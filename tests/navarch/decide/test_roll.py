@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from neorion.navarch.decide.pool_size import count_members, seated
+from neorion.navarch.decide.pool_size import count_members, members
 from neorion.navarch.model import (
     Node,
     NodeHeartbeat,
@@ -60,7 +60,7 @@ def test_counting_changes_comes_to_the_same_as_counting_nodes(
     assert view.settled + len(view.unsettled) == len(known)
     assert view.serving == sum(one.state.serving for one in everybody)
     assert view.spread == Counter(one.place.where for one in everybody)
-    assert count_members(view) == len(seated(view))
+    assert count_members(view) == len(members(view))
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=30))

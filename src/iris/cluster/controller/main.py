@@ -1,6 +1,6 @@
 """`python -m iris.cluster.controller.main serve --host --port --config --bundle-prefix`."""
 
-from iris.entry import enter
+from iris.entry import run_group
 
 if __name__ == "__main__":
-    enter("controller")
+    run_group("controller")

@@ -1,6 +1,6 @@
 """`python -m iris.cluster.worker.main serve --config --runtime`."""
 
-from iris.entry import enter
+from iris.entry import run_group
 
 if __name__ == "__main__":
-    enter("worker")
+    run_group("worker")

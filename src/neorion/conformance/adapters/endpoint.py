@@ -9,7 +9,7 @@ import msgspec
 from neorion.conformance.adapters.recording import ANSWER_BYTES_MAX, RecordingApi
 from neorion.keel.base import Error, Terminal
 from neorion.keel.kube.client import ClusterConfig, connect
-from neorion.keel.kube.client.transport import HttpRequest, Transport
+from neorion.keel.kube.client.transport import HttpRequest, KubeTransport
 
 _AGENT: Final = "neorion-conformance"
 
@@ -17,7 +17,7 @@ _AGENT: Final = "neorion-conformance"
 class Endpoint:
     """One HTTP server. Every answer is recorded."""
 
-    def __init__(self, api: RecordingApi, transport: Transport, url: str) -> None:
+    def __init__(self, api: RecordingApi, transport: KubeTransport, url: str) -> None:
         self._api = api
         self._transport = transport
         self._url = url

@@ -104,6 +104,9 @@ def build(
     servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
     servers.watch(mirrors.stateful_sets, server_key, generation_changed, begins=False)
     if mirrors.queues is not None:
+        # Quota is given back when the last Pod is gone and none can come.
+        servers.watch(mirrors.bodies, server_key, _scaled_otherwise, begins=False)
+        servers.watch(mirrors.stateful_sets, server_key, _scaled_otherwise, begins=False)
         servers.watch(mirrors.queues.workloads, workload_server, begins=False)
     servers.watch(mirrors.services, server_key, begins=False)
     servers.watch(mirrors.scripts, server_key, begins=False)
@@ -133,6 +136,14 @@ def build(
 def _refused_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
     """Of a Deployment's status only this is of interest: how far a server is, its pod says."""
     return generation_changed(before, after) or pod_refusal(before) != pod_refusal(after)
+
+
+def _scaled_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
+    """A Deployment without Pods that has lost the last one, or heard that it is to have none."""
+    if after.spec.replicas != 0:
+        return False
+    was, told = before.status, after.status
+    return (was.observed_generation, was.replicas) != (told.observed_generation, told.replicas)
 
 
 def _stands_otherwise(before: DevServerObject, after: DevServerObject) -> bool:

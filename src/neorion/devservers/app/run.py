@@ -14,7 +14,7 @@ from neorion.keel.clock import Clock, Ids, Rng, SystemClock, SystemIds, system_r
 from neorion.keel.kube.client import ClusterConfig, connect
 from neorion.keel.kube.control import Operator
 from neorion.keel.kube.control.metrics import ControlMetrics
-from neorion.keel.rpc import ANYONE, AsgiApp, Request, Response, Route, serve
+from neorion.keel.rpc import ANYONE, AsgiApp, Route, RouteRequest, RouteResponse, serve
 from neorion.keel.run import Supervisor
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, Metrics
 
@@ -70,21 +70,21 @@ def identity(ids: Ids) -> str:
 
 
 def routes(operator: Operator, metrics: Metrics, fleet: FleetMetrics) -> list[Route]:
-    async def alive(request: Request) -> Response:
+    async def alive(request: RouteRequest) -> RouteResponse:
         del request
-        return Response(b"ok\n")
+        return RouteResponse(b"ok\n")
 
-    async def ready(request: Request) -> Response:
+    async def ready(request: RouteRequest) -> RouteResponse:
         del request
         findings = operator.health()
         told = "".join(f"{one.severity.value} {one.subject}: {one.sentence}\n" for one in findings) or "ok\n"
         cold = any(one.severity is Severity.ERROR for one in findings)
-        return Response(told.encode(), status=503 if cold else 200)
+        return RouteResponse(told.encode(), status=503 if cold else 200)
 
-    async def exposition(request: Request) -> Response:
+    async def exposition(request: RouteRequest) -> RouteResponse:
         del request
         fleet.refresh()
-        return Response(metrics.exposition(), content_type=CONTENT_TYPE)
+        return RouteResponse(metrics.exposition(), content_type=CONTENT_TYPE)
 
     everybody = frozenset({ANYONE})
     return [

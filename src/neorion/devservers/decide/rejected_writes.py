@@ -20,6 +20,11 @@ def pod_refusal(body: ServerDeployment) -> str:
     return _ABOUT.sub("", next(told, ""))
 
 
+def contested_steps(told: str) -> tuple[ConditionStep, ...]:
+    """Nothing, where no other writer changes what the operator has written."""
+    return (ConditionStep(ConditionType.CONTESTED, True, "AnotherWriter", told),) if told else ()
+
+
 def refusal_steps(told: str) -> tuple[ConditionStep, ...]:
     """Nothing, where nothing was refused."""
     if not told:

@@ -5,7 +5,7 @@ What runs at the ends of the cables belongs to `node`. No cluster's packet leave
 
 from neorion.drydock.network.addresses import NODES_MAX, SLOTS, Addresses, reaching_clusters
 from neorion.drydock.network.bridge import lower_bridge, raise_bridge
-from neorion.drydock.network.veth import attach_veth, detach_veth, is_plugged, route_services
+from neorion.drydock.network.veth import attach_veth, detach_veth, is_attached, route_services
 
 __all__ = [
     "NODES_MAX",
@@ -13,7 +13,7 @@ __all__ = [
     "Addresses",
     "attach_veth",
     "detach_veth",
-    "is_plugged",
+    "is_attached",
     "lower_bridge",
     "raise_bridge",
     "reaching_clusters",

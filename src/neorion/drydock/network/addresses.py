@@ -1,14 +1,14 @@
-"""Which addresses a cluster has. Every cluster of a machine owns one block, cut the same way."""
+"""Addresses of a cluster. Every cluster of a machine owns one block, divided the same way."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
-# Half of 10.0.0.0/8, the half that machines' own networks use less; 32 blocks of four /16 each.
-_LAND: Final = IPv4Network("10.128.0.0/9")
+# The half of 10.0.0.0/8 that machines' own networks use less; 32 blocks of four /16 each.
+_NETWORK: Final = IPv4Network("10.128.0.0/9")
 _BLOCK_BITS: Final = 14
-SLOTS: Final = 2 ** (_BLOCK_BITS - _LAND.prefixlen)
+SLOTS: Final = 2 ** (_BLOCK_BITS - _NETWORK.prefixlen)
 # A node's index is the third byte of its pods' addresses.
 NODES_MAX: Final = 250
 
@@ -25,7 +25,7 @@ class Addresses:
 
     @property
     def block(self) -> IPv4Network:
-        return _piece(_LAND, _BLOCK_BITS, self.slot)
+        return _subnet(_NETWORK, _BLOCK_BITS, self.slot)
 
     @property
     def nodes(self) -> IPv4Network:
@@ -41,12 +41,12 @@ class Addresses:
 
     @property
     def simulated(self) -> IPv4Network:
-        """Pods on simulated nodes. Nobody routes these."""
+        """Pods on simulated nodes. No route leads to them."""
         return self._quarter(3)
 
     @property
     def host(self) -> IPv4Address:
-        """The machine itself, as nodes and pods see it: API server, DNS and registry listen here."""
+        """The machine itself, as nodes and Pods see it. API server, DNS and registry listen here."""
         return self.nodes[1]
 
     @property
@@ -56,7 +56,7 @@ class Addresses:
 
     @property
     def api(self) -> IPv4Address:
-        """The Service `kubernetes`: always the first."""
+        """The Service `kubernetes`, always the first."""
         return self.services[1]
 
     @property
@@ -65,31 +65,31 @@ class Addresses:
 
     @property
     def bridge(self) -> str:
-        """A link's name has 15 characters at most, a cluster's name may have more: so it is not made of that."""
+        """Made of the slot: a link's name has at most 15 characters, and a cluster's name may have more."""
         return f"drydock{self.slot}"
 
     def node(self, index: int) -> IPv4Address:
         return self.nodes[256 + _checked(index)]
 
     def pods_of(self, index: int) -> IPv4Network:
-        return _piece(self.pods, 24, _checked(index))
+        return _subnet(self.pods, 24, _checked(index))
 
     def wire(self, index: int) -> str:
-        """The machine's end of the cable to a node."""
+        """The machine's end of a node's veth pair."""
         return f"{self.bridge}n{_checked(index)}"
 
     def _quarter(self, number: int) -> IPv4Network:
-        return _piece(self.block, 16, number)
+        return _subnet(self.block, 16, number)
 
 
 def reaching_clusters(env: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which no cluster is sought behind the machine's proxy."""
+    """Returns the environment with the clusters' addresses added to NO_PROXY."""
     spared = env.get("NO_PROXY") or env.get("no_proxy")
-    words = f"{spared},{_LAND}" if spared else str(_LAND)
-    return {**env, "NO_PROXY": words, "no_proxy": words}
+    direct = f"{spared},{_NETWORK}" if spared else str(_NETWORK)
+    return {**env, "NO_PROXY": direct, "no_proxy": direct}
 
 
-def _piece(network: IPv4Network, prefix: int, number: int) -> IPv4Network:
+def _subnet(network: IPv4Network, prefix: int, number: int) -> IPv4Network:
     return IPv4Network((int(network.network_address) + (number << (32 - prefix)), prefix))
 
 

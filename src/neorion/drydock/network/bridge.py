@@ -53,7 +53,7 @@ async def raise_bridge(addresses: Addresses) -> None:
     )
     # Forwarding is switched on for packets that come from this bridge: the machine itself does not become a router.
     (_CONF / bridge / "forwarding").write_text("1")
-    # Two nodes' pods reach each other through the same link; nobody needs to hear of a shorter way.
+    # Pods of two nodes reach each other through the same link, so the kernel would advise a shorter route each time.
     (_CONF / bridge / "send_redirects").write_text("0")
 
 

@@ -1,4 +1,4 @@
-"""The cable between the bridge and a node's network namespace."""
+"""The veth pair between the bridge and a node's network namespace."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ _LINKS: Final = Path("/sys/class/net")
 
 
 async def attach_veth(addresses: Addresses, index: int, pid: int) -> None:
-    """A cable into the namespace of process `pid`, with the node's address at its end, and a route to its pods."""
+    """Attaches the namespace of process `pid`, gives it the node's address, and routes to its Pods."""
     wire, node = addresses.wire(index), addresses.node(index)
     # One at the far end: the name every program expects of a machine's first link.
     await ask(
@@ -22,7 +22,7 @@ async def attach_veth(addresses: Addresses, index: int, pid: int) -> None:
         f"route add {addresses.pods_of(index)} via {node} dev {addresses.bridge}\n",
     )
     await ask(
-        [*_inside(pid), "ip", "-batch", "-"],
+        [*_in_namespace(pid), "ip", "-batch", "-"],
         say="link set lo up\n"
         f"addr add {node}/{addresses.nodes.prefixlen} dev eth0\n"
         "link set eth0 up\n"
@@ -30,17 +30,17 @@ async def attach_veth(addresses: Addresses, index: int, pid: int) -> None:
     )
 
 
-async def is_plugged(pid: int) -> bool:
-    """Whether the namespace of process `pid` has all that `attach_veth` gives it: the way out comes last."""
-    return bool(await ask([*_inside(pid), "ip", "-4", "route", "show", "default"]))
+async def is_attached(pid: int) -> bool:
+    """Reports whether `attach_veth` finished for the namespace of process `pid`: it adds the default route last."""
+    return bool(await ask([*_in_namespace(pid), "ip", "-4", "route", "show", "default"]))
 
 
-def _inside(pid: int) -> list[str]:
+def _in_namespace(pid: int) -> list[str]:
     return ["nsenter", f"--net=/proc/{pid}/ns/net"]
 
 
 async def detach_veth(addresses: Addresses, index: int) -> None:
-    """What is gone already is no error: a cable goes by itself soon after its namespace."""
+    """Removes a node's link and routes. A missing link is not an error: the kernel removes it with its namespace."""
     wire, pods = addresses.wire(index), addresses.pods_of(index)
     if await ask(["ip", "-4", "route", "show", "exact", str(pods)]):
         await ask(["ip", "route", "delete", str(pods)])
@@ -52,7 +52,7 @@ async def detach_veth(addresses: Addresses, index: int) -> None:
 
 
 async def route_services(addresses: Addresses, live: Sequence[int]) -> None:
-    """The machine reaches Services through one of the live nodes, whose kube-proxy knows the way; without any, not at all."""
+    """Routes Services through one live node, whose kube-proxy forwards them. Without live nodes there is no route."""
     services = addresses.services
     if live:
         node = addresses.node(live[0])

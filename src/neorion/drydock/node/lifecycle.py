@@ -18,7 +18,7 @@ from neorion.drydock.host import Component, running, start
 from neorion.drydock.images import Registry
 from neorion.drydock.layout import Layout
 from neorion.drydock.machine import Cgroups, raise_inotify_limit
-from neorion.drydock.network import attach_veth, detach_veth, is_plugged, route_services
+from neorion.drydock.network import attach_veth, detach_veth, is_attached, route_services
 from neorion.drydock.node.config import write_config
 from neorion.drydock.node.record import Node, claim, find, nodes
 from neorion.drydock.node.spec import PLAIN, HostCapacity, NodeSpec, reserved
@@ -41,7 +41,7 @@ async def add(cluster: Cluster, name: str, spec: NodeSpec = PLAIN, tell: Tell = 
 async def bring_up(cluster: Cluster, node: Node, tell: Tell = ignore_progress) -> None:
     """Starts a node that does not run, new or crashed. Keeps one that runs."""
     if running(cluster.layout.folder, node.part):
-        if await _is_plugged(cluster, node):
+        if await _is_attached(cluster, node):
             await route_services(cluster.layout.addresses, nodes_up(cluster))
             return
         # The start was interrupted before the node had its network, and without that it gives up.
@@ -151,9 +151,9 @@ async def _boot(cluster: Cluster, node: Node) -> None:
     await attach_veth(addresses, node.index, pid)
 
 
-async def _is_plugged(cluster: Cluster, node: Node) -> bool:
+async def _is_attached(cluster: Cluster, node: Node) -> bool:
     try:
-        return await is_plugged(init_pid(cluster.layout, node.name))
+        return await is_attached(init_pid(cluster.layout, node.name))
     except (NotFound, Terminal):
         # It has no network of its own yet, or ended meanwhile.
         return False

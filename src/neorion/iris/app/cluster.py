@@ -15,7 +15,7 @@ from neorion.iris.adapters.cluster_file import ClusterFile, caps, check_served, 
 from neorion.iris.adapters.platforms.local import Launch, LocalMachine, LocalPlatform, worker_command
 from neorion.iris.app.controller import controller
 from neorion.iris.app.parts import ControllerSettings, connect_autoscaler
-from neorion.iris.app.platform import LocalPlace, open_platform
+from neorion.iris.app.platform import LocalWorkers, open_platform
 from neorion.iris.app.standby import Leadership, ListenAddress, lead, stand_by
 from neorion.iris.controllers.autoscaler import Autoscaler, ControllerEndpoint, worker_shape
 from neorion.iris.model import SliceId
@@ -176,7 +176,7 @@ async def _leading(
         controller(settings, leadership, clock, rng, ids) as running,
         _token_left(running.address, admin.text),
     ):
-        local = LocalPlace(folder / "slices", running.address, launch)
+        local = LocalWorkers(folder / "slices", running.address, launch)
         async with open_platform(file, local, clock, rng) as platform:
             parts = running.parts
             home = ControllerEndpoint(
@@ -202,7 +202,7 @@ async def _leading(
 
 @asynccontextmanager
 async def _token_left(address: str, secret: str) -> AsyncGenerator[None]:
-    """For clients of the same user on this machine, while there is somebody to show it to."""
+    """Keeps a token file for clients of the same user on this machine while the controller runs."""
     path = Path(token_file(os.environ, int(address.rpartition(":")[2])))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_secret(path, secret)

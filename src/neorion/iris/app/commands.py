@@ -80,7 +80,7 @@ def controller_serve(out: Output, **options: Unpack[_ControllerOptions]) -> None
     if bundle_prefix:
         storage = file.storage.model_copy(update={"bundle_prefix": bundle_prefix})
         file = file.model_copy(update={"storage": storage})
-    usual_host, usual_port = _place(file)
+    usual_host, usual_port = _default_address(file)
     place = (options["host"] or usual_host, usual_port if port is None else port)
     folder = Path(file.storage.state_dir).expanduser()
     _run_cluster(out, file, folder, ServeOptions(place, standby=options["standby"]))
@@ -149,7 +149,7 @@ def worker_serve(out: Output, **options: Any) -> None:  # noqa: ANN401 -- click'
     else:
         token = os.environ.get("IRIS_TOKEN", "")
     if options["token_stdin"] and not token:
-        # Whoever started us went away before it let us go: we are not on anybody's record.
+        # The parent ended before it sent the token, so no controller has a record of this worker.
         raise Unauthenticated(
             "iris.no_token", "There was no token on standard input.", hint="Start it again."
         )
@@ -220,7 +220,7 @@ def _run_cluster(out: Output, file: ClusterFile, folder: Path, options: ServeOpt
     run_process(main)
 
 
-def _place(file: ClusterFile) -> tuple[str, int]:
+def _default_address(file: ClusterFile) -> tuple[str, int]:
     """Where the controller listens by its file. Behind a Service it is reached from other machines."""
     if (service := file.controller.service) is not None:
         return "0.0.0.0", service.port  # noqa: S104 -- callers show tokens

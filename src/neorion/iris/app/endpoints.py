@@ -1,4 +1,4 @@
-"""What a controller serves: each service with the parts that it uses, and the pages beside them."""
+"""Services and pages of a controller, each made with the parts that it uses."""
 
 from neorion.iris.app.parts import ControllerParts
 from neorion.iris.controllers.context import ControllerContext
@@ -14,7 +14,7 @@ from neorion.iris.serve.messages import JobMessages
 from neorion.iris.serve.task_auth import TASK
 from neorion.iris.serve.workers import WorkerEndpoint
 from neorion.keel.base import Duration
-from neorion.keel.rpc import ANYONE, Request, Response, Route, RpcService
+from neorion.keel.rpc import ANYONE, Route, RouteRequest, RouteResponse, RpcService
 from neorion.keel.telemetry.metrics import CONTENT_TYPE, Metrics
 
 # Anyone may read the metrics, and the gauges cost time for each waiting job: they may be this old.
@@ -32,27 +32,27 @@ def services(parts: ControllerParts) -> list[RpcService]:
 def routes(context: ControllerContext, metrics: Metrics) -> list[Route]:
     """The pages for probes and for Prometheus."""
 
-    async def health(request: Request) -> Response:
+    async def health(request: RouteRequest) -> RouteResponse:
         """Answers 200 also while the store is full: a failing probe would end a controller that only waits for space."""
         del request
         trouble = context.journal.trouble
-        return Response(f"the store takes no changes: {trouble}\n".encode() if trouble else b"ok\n")
+        return RouteResponse(f"the store takes no changes: {trouble}\n".encode() if trouble else b"ok\n")
 
-    async def ready(request: Request) -> Response:
+    async def ready(request: RouteRequest) -> RouteResponse:
         """Answers 503 while another controller may lead, so that a Service asks that one."""
         del request
         context.store.check_lease()
-        return Response(b"ok\n")
+        return RouteResponse(b"ok\n")
 
     fresh_until = 0.0
 
-    async def exposition(request: Request) -> Response:
+    async def exposition(request: RouteRequest) -> RouteResponse:
         nonlocal fresh_until
         del request
         if (now := context.clock.monotonic()) >= fresh_until:
             fresh_until = now + GAUGES_FOR.seconds
             context.metrics.refresh(context.cluster, context.reasons.codes())
-        return Response(metrics.exposition(), content_type=CONTENT_TYPE)
+        return RouteResponse(metrics.exposition(), content_type=CONTENT_TYPE)
 
     return [
         Route("GET", "/health", health, frozenset({ANYONE})),

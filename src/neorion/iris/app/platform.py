@@ -16,8 +16,8 @@ from neorion.keel.clock import Clock, Rng
 
 
 @dataclass(frozen=True, slots=True)
-class LocalPlace:
-    """Where slices of this machine live, and how their workers start and find the controller."""
+class LocalWorkers:
+    """Folder of this machine's slices, the controller's address, and the command that starts a worker."""
 
     folder: Path
     address: str
@@ -26,9 +26,9 @@ class LocalPlace:
 
 @asynccontextmanager
 async def open_platform(
-    file: ClusterFile, place: LocalPlace, clock: Clock, rng: Rng
+    file: ClusterFile, local: LocalWorkers, clock: Clock, rng: Rng
 ) -> AsyncGenerator[Platform]:
-    """Leaving it leaves the slices as they are."""
+    """Opens the platform of a cluster file. Closing it does not change the slices."""
     if (cluster := file.platform.in_cluster) is not None:
         from neorion.keel.kube.client import connect, find_cluster  # noqa: PLC0415 -- not on one machine
 
@@ -41,8 +41,8 @@ async def open_platform(
         return
     section = file.platform.local or LocalSection()
     settings = LocalSettings(
-        place.folder,
-        place.address,
+        local.folder,
+        local.address,
         {**_variables(), **file.defaults.bootstrap.env_vars},
         behaviours(file),
         section.stop_grace,
@@ -52,13 +52,13 @@ async def open_platform(
         await remove_containers(machine.folder, clock)
 
     def launch(machine: LocalMachine) -> Sequence[str]:
-        return [*place.launch(machine), *container_flags(file, machine.group)]
+        return [*local.launch(machine), *container_flags(file, machine.group)]
 
     async with LocalPlatform(settings, launch, clock, cleanup) as platform:
         yield platform
 
 
 def _variables() -> dict[str, str]:
-    """What a worker needs of this process's environment, and no secret of it."""
-    wanted = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
-    return {name: os.environ[name] for name in wanted if name in os.environ}
+    """Environment variables that a worker inherits; none of them is a secret."""
+    inherited = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
+    return {name: os.environ[name] for name in inherited if name in os.environ}

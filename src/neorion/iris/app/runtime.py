@@ -28,7 +28,7 @@ from neorion.keel.clock import Clock, Rng
 
 @dataclass(frozen=True, slots=True)
 class RuntimeChoice:
-    """What the command line says of the runtime. `host` is where runners in Pods reach this worker."""
+    """The runtime as the command line gives it. Runners in Pods reach this worker at `host`."""
 
     name: RuntimeName
     host: str

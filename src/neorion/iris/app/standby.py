@@ -28,10 +28,10 @@ from neorion.keel.rpc import (
     KNOWN,
     AsgiApp,
     Principal,
-    Request,
     RequestLimits,
-    Response,
     Route,
+    RouteRequest,
+    RouteResponse,
     RpcService,
     ServerTls,
     serve,
@@ -129,11 +129,11 @@ class StandbyServer:
         app.check_leader = self._refuse
         return app
 
-    async def _health(self, request: Request) -> Response:
+    async def _health(self, request: RouteRequest) -> RouteResponse:
         del request
-        return Response(f"stands by: {self._why}\n".encode())
+        return RouteResponse(f"stands by: {self._why}\n".encode())
 
-    async def _ready(self, request: Request) -> Response:
+    async def _ready(self, request: RouteRequest) -> RouteResponse:
         del request
         self._refuse()
         raise AssertionError("a standby is never ready")
@@ -155,11 +155,11 @@ class _Unknown:
         return None
 
 
-async def _metrics(request: Request) -> Response:
+async def _metrics(request: RouteRequest) -> RouteResponse:
     del request
     metrics = Metrics()
     leader_gauge(metrics, leads=False)
-    return Response(metrics.exposition(), content_type=CONTENT_TYPE)
+    return RouteResponse(metrics.exposition(), content_type=CONTENT_TYPE)
 
 
 def leader_gauge(metrics: Metrics, *, leads: bool) -> None:

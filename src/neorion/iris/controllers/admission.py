@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from neorion.iris.controllers.context import ControllerContext
-from neorion.iris.decide import beyond_cap, feasible
+from neorion.iris.decide import feasible, over_quota
 from neorion.iris.model import (
     AttemptId,
     AttemptState,
@@ -41,7 +41,7 @@ class Admission:
     def check_feasible(self, spec: JobSpec) -> None:
         """Refuses a job that can never run on this cluster."""
         user, together = spec.name.user, spec.replicas if spec.placement.gang else 1
-        _refuse(beyond_cap(self._quotas.of(user), user, spec.resources, together))
+        _refuse(over_quota(self._quotas.of(user), user, spec.resources, together))
         workers, slices = self._cluster.workers, self._cluster.slices
         present = {w.id: WorkerShape(w.total, w.attributes) for w in workers.values()}
         # Workers of scale groups are in `shapes` already, and must not be counted twice.

@@ -86,7 +86,7 @@ class Autoscaler:
             if slice_.id not in actual and slice_.state is not SliceState.CREATING:
                 # It was stopped or lost while no controller ran, so the cause is unknown.
                 for worker in self._workers(slice_):
-                    self._reports.let_go(worker, "gone before the controller came back")
+                    self._reports.remove_worker(worker, "gone before the controller came back")
                 self._remove(slice_)
             elif slice_.state is SliceState.DELETING:
                 self._request_deletion(slice_)
@@ -287,7 +287,7 @@ class Autoscaler:
 
     def _remove(self, slice_: Slice) -> None:
         for worker in self._workers(slice_):
-            self._reports.lose(worker, slice_.message)
+            self._reports.mark_worker_lost(worker, slice_.message)
         for since in (self._idle, self._ready, self._short, self._drained):
             since.pop(slice_.id, None)
         self._cluster.drop_slice(slice_.id)

@@ -81,7 +81,9 @@ class LifecycleManager:
         self.moved.clear()
         return moves
 
-    def begin(self, job: JobId, index: int, worker: WorkerId, ports: tuple[int, ...], meet: str) -> None:
+    def begin(
+        self, job: JobId, index: int, worker: WorkerId, ports: tuple[int, ...], rendezvous: str
+    ) -> None:
         """Starts an attempt of a task on a worker."""
         now = self._context.clock.now()
         task = self._cluster.tasks[job][index]
@@ -94,7 +96,7 @@ class LifecycleManager:
             assigned=now,
             ports=ports,
             gpus=self._free_gpus(worker, self._cluster.jobs[job].spec.resources.gpus),
-            meet=meet,
+            rendezvous=rendezvous,
             secret=self._context.ids.secret(),
         )
         self._move_task(task, TaskState.RUNNING, attempt=attempt.id, tries=attempt.number)
@@ -125,10 +127,10 @@ class LifecycleManager:
     def stop(self, attempt: Attempt, why: StopCause) -> None:
         """Requests the stop of an attempt. It occupies its worker until it has ended."""
         if attempt.state is AttemptState.STOPPING:
-            self._cluster.put_attempt(replace(attempt, doom=why))
+            self._cluster.put_attempt(replace(attempt, stop_cause=why))
             return
         ATTEMPT.check(attempt.id, attempt.state, AttemptState.STOPPING)
-        stopping = replace(attempt, state=AttemptState.STOPPING, doom=why)
+        stopping = replace(attempt, state=AttemptState.STOPPING, stop_cause=why)
         self._cluster.put_attempt(stopping)
         self._moves.stops.append(stopping)
         self.moved.set()
@@ -139,7 +141,7 @@ class LifecycleManager:
         state = AttemptState.SUCCEEDED if well else _ENDS.get(kind, AttemptState.FAILED)
         elsewhere = kind is ExitKind.NO_ROOM and self._cluster.avoid_worker(attempt.job, attempt.worker)
         begun = attempt.state is not AttemptState.ASSIGNED
-        end = AttemptEnd(kind, ending.code, begun, attempt.doom, elsewhere)
+        end = AttemptEnd(kind, ending.code, begun, attempt.stop_cause, elsewhere)
         ATTEMPT.check(attempt.id, attempt.state, state)
         outcome, now, started = (
             replace(ending, cause=cause_of(end)),
@@ -173,7 +175,7 @@ class LifecycleManager:
         waited = now.since(self._cluster.jobs[attempt.job].submitted).seconds
         self._context.metrics.started(max(0.0, waited) if attempt.number == 1 else None)
 
-    def lose(self, worker: WorkerId, why: str) -> None:
+    def fail_worker(self, worker: WorkerId, why: str) -> None:
         """Ends all attempts on a lost worker, whose tasks have certainly ended."""
         for view in list(self._cluster.attempts_on_worker[worker].values()):
             self.end(self._cluster.attempts[view.attempt], ExitKind.LOST, Outcome(message=why))

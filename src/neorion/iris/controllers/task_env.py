@@ -38,7 +38,7 @@ def variables_of(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
 def _ranks(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
     """Rank, world size and rendezvous address, under the names that torchrun and similar programs read."""
     spec = cluster.jobs[attempt.job].spec
-    host, _, port = attempt.meet.rpartition(":")
+    host, _, port = attempt.rendezvous.rpartition(":")
     rank, world = str(attempt.index), str(spec.replicas)
     return {
         "RANK": rank,

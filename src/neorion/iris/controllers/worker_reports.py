@@ -44,16 +44,16 @@ class WorkerReports:
         self.lease = lease
         # Monotonic times. After a restart every known worker counts as just seen.
         now = context.clock.monotonic()
-        self._heard: dict[WorkerId, float] = dict.fromkeys(context.cluster.workers, now)
+        self._last_heard: dict[WorkerId, float] = dict.fromkeys(context.cluster.workers, now)
         # Latest usage for display. It is not stored, because the next report follows within seconds.
-        self._looks: dict[WorkerId, dict[AttemptId, Usage]] = {}
+        self._usage: dict[WorkerId, dict[AttemptId, Usage]] = {}
 
     def join(self, request: pb.JoinRequest, worker_id: WorkerId) -> Worker:
         """Registers a worker: the existing record if it is known and not lost, otherwise a new one."""
         known = self._cluster.workers.get(worker_id)
         self._context.wake()
         if known is not None and known.state is not WorkerState.LOST:
-            self._hear(known)
+            self._record_contact(known)
             return self._renew(self._cluster.workers[known.id], request)
         worker = Worker(
             id=self._context.ids.new(WorkerId),
@@ -64,7 +64,7 @@ class WorkerReports:
             joined=self._context.clock.now(),
         )
         self._cluster.put_worker(worker)
-        self._heard[worker.id] = self._context.clock.monotonic()
+        self._last_heard[worker.id] = self._context.clock.monotonic()
         log.info("worker joined", worker=worker.id, slice=worker.slice)
         return worker
 
@@ -89,9 +89,9 @@ class WorkerReports:
                 "iris.no_worker", f"The worker {request.worker[:80]} is not known.", hint="Join again."
             )
         _check(request)
-        self._hear(worker)
+        self._record_contact(worker)
         if request.look is not None:
-            self._looks[worker.id] = {
+            self._usage[worker.id] = {
                 AttemptId(attempt): wire.usage(seen) for attempt, seen in request.look.usage.items()
             }
         unknown: list[str] = []
@@ -115,42 +115,42 @@ class WorkerReports:
         """Usage in the latest report, or in total if the attempt has ended."""
         if attempt.state.ended:
             return attempt.usage
-        return self._looks.get(attempt.worker, {}).get(attempt.id, attempt.usage)
+        return self._usage.get(attempt.worker, {}).get(attempt.id, attempt.usage)
 
     async def tick(self) -> None:
         """Marks workers as silent or lost that have not reported in time."""
         now = self._context.clock.monotonic()
         for worker in list(self._cluster.workers.values()):
-            quiet = now - self._heard[worker.id]
+            quiet = now - self._last_heard[worker.id]
             if quiet >= self.lease.lost_after.seconds and worker.state is WorkerState.SILENT:
-                self.lose(worker, f"silent for {quiet:.1f} s")
+                self.mark_worker_lost(worker, f"silent for {quiet:.1f} s")
             elif quiet >= self.lease.silent_after.seconds and worker.state is WorkerState.READY:
                 self._move(worker, WorkerState.SILENT)
 
-    def lose(self, worker: Worker, why: str) -> None:
+    def mark_worker_lost(self, worker: Worker, why: str) -> None:
         """Removes a worker whose tasks have certainly ended. A removal on request does not count as a loss."""
-        if wished := self._removal_reason(worker):
-            self.let_go(worker, wished)
+        if requested := self._removal_reason(worker):
+            self.remove_worker(worker, requested)
             return
         log.warning("worker lost", worker=worker.id, slice=worker.slice, why=why)
         self._drop(worker, "lost")
 
-    def let_go(self, worker: Worker, why: str) -> None:
-        log.info("worker let go", worker=worker.id, slice=worker.slice, why=why)
+    def remove_worker(self, worker: Worker, why: str) -> None:
+        log.info("worker removed", worker=worker.id, slice=worker.slice, why=why)
         self._drop(worker, why)
 
     def _drop(self, worker: Worker, what: str) -> None:
         self._move(worker, WorkerState.LOST)
-        self._lifecycle.lose(worker.id, f"its worker was {what}")
+        self._lifecycle.fail_worker(worker.id, f"its worker was {what}")
         self._cluster.drop_worker(worker.id)
-        del self._heard[worker.id]
-        self._looks.pop(worker.id, None)
+        del self._last_heard[worker.id]
+        self._usage.pop(worker.id, None)
         self._context.wake()
 
     def _removal_reason(self, worker: Worker) -> str:
         """Reason of a requested removal; empty for a lost worker."""
-        piece = self._cluster.slices.get(worker.slice)
-        if piece is not None and piece.state is SliceState.DELETING and not piece.message:
+        slice_ = self._cluster.slices.get(worker.slice)
+        if slice_ is not None and slice_.state is SliceState.DELETING and not slice_.message:
             return "given back"
         return "revoked" if worker.revoked else ""
 
@@ -158,8 +158,8 @@ class WorkerReports:
         attempt = self._cluster.attempts.get(AttemptId(seen.attempt))
         return attempt if attempt is not None and attempt.worker == worker.id else None
 
-    def _hear(self, worker: Worker) -> None:
-        self._heard[worker.id] = self._context.clock.monotonic()
+    def _record_contact(self, worker: Worker) -> None:
+        self._last_heard[worker.id] = self._context.clock.monotonic()
         if worker.state is WorkerState.SILENT:
             self._move(worker, WorkerState.READY)
             self._context.wake()

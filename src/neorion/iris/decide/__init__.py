@@ -20,7 +20,7 @@ from neorion.iris.decide.lifecycle import (
     on_wait_timeout,
 )
 from neorion.iris.decide.plan import Assignment, Preemption, Reservation, SchedulePlan, UnmetDemand
-from neorion.iris.decide.quota import beyond_cap
+from neorion.iris.decide.quota import over_quota
 from neorion.iris.decide.reservation import RESERVE_AFTER
 from neorion.iris.decide.scale_group import PAUSE_MAX, after_trouble, paused_until
 from neorion.iris.decide.schedule import schedule
@@ -47,13 +47,13 @@ __all__ = [
     "UnmetDemand",
     "after_trouble",
     "autoscale",
-    "beyond_cap",
     "cause_of",
     "deadlines",
     "feasible",
     "job_state",
     "on_attempt_end",
     "on_wait_timeout",
+    "over_quota",
     "paused_until",
     "schedule",
 ]

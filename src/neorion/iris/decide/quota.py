@@ -43,7 +43,7 @@ class QuotaTracker:
         return _over(self._caps.of(user), used, user, asks.times(tasks), tasks) if self.any else None
 
 
-def beyond_cap(cap: Quota, user: str, asks: Resources, tasks: int) -> PendingReason | None:
+def over_quota(cap: Quota, user: str, asks: Resources, tasks: int) -> PendingReason | None:
     """Quota that this many tasks at once exceed even without other usage, or None."""
     reason = _over(cap, (0, 0, 0, 0), user, asks.times(tasks), tasks)
     return None if reason is None else replace(reason, never=True)

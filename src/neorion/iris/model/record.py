@@ -1,6 +1,6 @@
 """Records of the controller. Records are values: a change is a new record."""
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from neorion.iris.model.ids import AttemptId, Digest, JobId, SliceId, WorkerId
 from neorion.iris.model.resources import Resources
@@ -66,7 +66,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
-    """One attempt at a task on one worker. `doom` is the cause of a requested stop; `secret` authenticates its calls."""
+    """One attempt at a task on one worker. `secret` authenticates its calls."""
 
     id: AttemptId
     job: JobId
@@ -81,8 +81,8 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     # Numbers of its GPUs on the worker.
     gpus: tuple[int, ...] = ()
     # Rendezvous address of a gang: host and port of its first task.
-    meet: str = ""
-    doom: StopCause = StopCause.NONE
+    rendezvous: str = field(default="", name="meet")
+    stop_cause: StopCause = field(default=StopCause.NONE, name="doom")
     secret: str = ""
     ending: Outcome = Outcome()
     usage: Usage = Usage()

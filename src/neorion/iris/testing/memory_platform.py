@@ -46,7 +46,7 @@ class _Slice:
 class MemoryPlatform:
     """Simulated cloud that outlives its controllers. It has no background task: due changes happen at the next call.
 
-    `behave` changes a group's faults, `lose` removes a machine, and `order` returns the request of a slice for
+    `set_faults` changes a group's faults, `lose` removes a machine, and `order` returns the request of a slice for
     simulated machines. Slices take `end_delay` to end.
     """
 
@@ -77,7 +77,7 @@ class MemoryPlatform:
             boots = self._clock.monotonic() + behaviour.boot_delay.seconds
             lost = boots + behaviour.lost_after.seconds if behaviour.lost_after is not None else None
         slice_ = self._slices[order.id] = _Slice(order, boots, lost)
-        self._broadcaster.tell(slice_.seen())
+        self._broadcaster.publish(slice_.seen())
 
     async def list_slices(self, group: str) -> Sequence[SliceStatus]:
         return [seen for seen in await self.list_all_slices() if seen.group == group]
@@ -95,7 +95,7 @@ class MemoryPlatform:
         known = self._slices.get(piece)
         if known is not None and known.goes is None:
             known.goes = self._clock.monotonic() + self._end_delay.seconds
-            self._broadcaster.tell(known.seen())
+            self._broadcaster.publish(known.seen())
 
     def changes(self) -> AsyncIterator[SliceStatus]:
         # Subscribes now, not when the first change is requested.
@@ -118,8 +118,8 @@ class MemoryPlatform:
     def order(self, piece: SliceId) -> SliceRequest:
         return self._find(piece).order
 
-    def behave(self, group: str, behaviour: FaultProfile) -> None:
-        self._gate.behave(group, behaviour)
+    def set_faults(self, group: str, behaviour: FaultProfile) -> None:
+        self._gate.set_faults(group, behaviour)
 
     async def lose(self, piece: SliceId) -> None:
         """Removes one machine of a slice."""
@@ -168,7 +168,7 @@ class MemoryPlatform:
                 if not slice_.failure:
                     self._lose(slice_)
                 continue
-            self._broadcaster.tell(slice_.seen())
+            self._broadcaster.publish(slice_.seen())
 
     def _due(self, now: float) -> Iterable[_Slice]:
         """Yields the next due slice repeatedly, because a change may make another one due."""
@@ -184,4 +184,4 @@ class MemoryPlatform:
             lost, *rest = slice_.hosts
             slice_.hosts = tuple(rest)
             slice_.failure = slice_.failure or f"{lost} was lost."
-            self._broadcaster.tell(slice_.seen())
+            self._broadcaster.publish(slice_.seen())

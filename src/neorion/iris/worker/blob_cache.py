@@ -57,7 +57,7 @@ class BlobCache:
         self._sizes.move_to_end(digest)
         return self._folder / digest
 
-    def let_go(self, attempt: AttemptId) -> None:
+    def release(self, attempt: AttemptId) -> None:
         """Releases the blobs of an ended attempt."""
         if self._used_by.pop(attempt, None) and self._bytes > self._most:
             self._make_room(self._most)

@@ -27,7 +27,7 @@ class DeferredStarts:
     def starts(self) -> list[pb.Start]:
         return [start for start, _ in self._orders.values()]
 
-    def take(self, attempt: AttemptId) -> float | None:
+    def pop(self, attempt: AttemptId) -> float | None:
         """Removes an order. Returns the time of its first try, or None if it does not wait."""
         _, since = self._orders.pop(attempt, (None, None))
         return since
@@ -35,7 +35,7 @@ class DeferredStarts:
     def clear(self) -> None:
         self._orders.clear()
 
-    def put(self, start: pb.Start, since: float | None, error: Retry, worker: str) -> AttemptStatus | None:
+    def defer(self, start: pb.Start, since: float | None, error: Retry, worker: str) -> AttemptStatus | None:
         """Defers a start. Returns the status to report: WAITING once, or ENDED after the longest wait."""
         attempt, now = AttemptId(start.attempt), self._clock.monotonic()
         if since is not None and now - since >= DISK_WAIT_MAX.seconds:

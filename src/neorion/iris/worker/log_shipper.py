@@ -31,7 +31,7 @@ class LogShipper:
         self._kept: dict[AttemptId, int] = {}
         self._live: dict[AttemptId, None] = {}
 
-    def hear(self, seen: AttemptStatus) -> None:
+    def update(self, seen: AttemptStatus) -> None:
         """Updates the set of running attempts. The logs of short ones are sent only with their end."""
         if seen.phase is Phase.ENDED:
             self._live.pop(seen.attempt, None)

@@ -34,7 +34,7 @@ class UsageMonitor:
             wait = max(EVERY, Duration.of(seconds=self._clock.monotonic() - began) * OVERHEAD_SHARE)
             self._take(stats, began)
 
-    def news(self) -> pb.Look | None:
+    def take_unsent(self) -> pb.Look | None:
         """Returns the last measurement, once."""
         usage, self._unsent = self._unsent, None
         return usage

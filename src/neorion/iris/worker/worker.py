@@ -43,7 +43,7 @@ log = logger(__name__)
 CALL_TIMEOUT = Duration.of(seconds=10)
 # A message holds at most 4 MiB: this much and one more report.
 REPORT_BYTES_MAX = 2 * 1024 * 1024
-_ROOM_EVERY = Duration.of(seconds=10)
+_RETRY_EVERY = Duration.of(seconds=10)
 _STOP_GRACE = Duration.of(seconds=10)
 _RECONNECT = Backoff(first=Duration.of(ms=50), most=Duration.of(seconds=2), attempts=1_000_000_000)
 
@@ -64,26 +64,26 @@ class WorkerDaemon:
         self._clock = clock
         self._rng = rng
         self._name = folder / "worker"
-        self._badge = folder / "worker.badge"
+        self._token_file = folder / "worker.badge"
         self._boot = folder / "boot"
         self._leader = LeaderEpoch(folder / "controller.epoch")
         self._cache = BlobCache(folder / "blobs", lambda digest: blob_transfer.fetch(self._jobs, digest))
         # Keys from the controller's orders. A report about an attempt is accepted only with its key.
         self._keys = ReportKeys(folder / "report.keys")
         self._logs = LogShipper(runtime, self._calls, clock, self._keys.get)
-        self._lookout = UsageMonitor(runtime, clock)
+        self._usage = UsageMonitor(runtime, clock)
         # Changes from the runtime, then reports that are ready to be sent.
-        self._news: dict[AttemptId, AttemptStatus] = {}
+        self._changes: dict[AttemptId, AttemptStatus] = {}
         self._changed = asyncio.Event()
         self._outbox: dict[AttemptId, tuple[AttemptStatus, pb.Seen]] = {}
         self._ready = asyncio.Event()
         self._history = AttemptHistory()
         # Ends whose values the controller has no room for, and orders that this disk has no room for.
-        self._unkept: dict[AttemptId, AttemptStatus] = {}
-        self._unbegun = DeferredStarts(clock)
-        self._obeying = anyio.Lock()
+        self._deferred_reports: dict[AttemptId, AttemptStatus] = {}
+        self._deferred_starts = DeferredStarts(clock)
+        self._orders_lock = anyio.Lock()
         self._leased_until = 0.0
-        self._trouble = ""
+        self._last_error = ""
         self.id = ""
 
     async def run(self, identity: Identity) -> None:
@@ -104,25 +104,25 @@ class WorkerDaemon:
                         lasted = self._clock.monotonic() - began > _RECONNECT.most.seconds
                         failures = 1 if lasted else failures + 1
                         wait = _RECONNECT.wait(failures, self._rng)
-                        self._tell(str(only_error(errors)))
+                        self._log_disconnect(str(only_error(errors)))
                         await self._clock.sleep(wait)
 
-    def _tell(self, why: str) -> None:
+    def _log_disconnect(self, why: str) -> None:
         """Logs each reason once until the next session, because the controller may be unreachable for weeks."""
-        if why != self._trouble:
-            self._trouble = why
+        if why != self._last_error:
+            self._last_error = why
             log.warning("lost touch with the controller", why=why)
 
     async def _watch(self) -> None:
         async for changes in self._runtime.changes():
-            self._hear(changes)
+            self._on_changes(changes)
 
-    def _hear(self, changes: Iterable[AttemptStatus]) -> None:
+    def _on_changes(self, changes: Iterable[AttemptStatus]) -> None:
         for seen in changes:
             if seen.phase is Phase.ENDED:
                 self._history.record_end(seen)
-            self._news[seen.attempt] = seen
-            self._logs.hear(seen)
+            self._changes[seen.attempt] = seen
+            self._logs.update(seen)
         self._changed.set()
 
     async def _session(self, identity: Identity) -> None:
@@ -143,57 +143,59 @@ class WorkerDaemon:
             self.id = ""
             raise Retry("iris.no_report_key", "The keys of this worker's attempts are gone.")
         if joined.worker != self.id:
-            await self._begin_anew(joined)
+            await self._adopt_new_identity(joined)
         self._channel.show(joined.token or None)
         log.info("joined", worker=self.id)
-        self._trouble = ""
+        self._last_error = ""
         await self._renew(sent, joined)
         # Report all attempts, so that the controller finds them again or requests their end.
         seen = await self._runtime.seen()
         self._outbox.clear()
-        self._unkept.clear()
-        self._unbegun.clear()
-        self._hear(seen)
+        self._deferred_reports.clear()
+        self._deferred_starts.clear()
+        self._on_changes(seen)
         known = {one.attempt for one in seen}
         gone = AttemptExit(ExitKind.LOST, message="its worker has forgotten it")
         begun = [AttemptId(attempt) for attempt in joined.begun]
         self._keys.keep_only(known.union(begun))
-        self._hear(AttemptStatus(attempt, Phase.ENDED, gone) for attempt in begun if attempt not in known)
+        self._on_changes(
+            AttemptStatus(attempt, Phase.ENDED, gone) for attempt in begun if attempt not in known
+        )
         async with anyio.create_task_group() as group:
-            group.start_soon(self._obey)
+            group.start_soon(self._run_orders)
             group.start_soon(self._logs.run, self.id)
-            group.start_soon(self._lookout.run)
+            group.start_soon(self._usage.run)
             group.start_soon(self._prepare)
             group.start_soon(self._report)
-            group.start_soon(self._try_again)
-            await self._beat(joined)
+            group.start_soon(self._retry_deferred)
+            await self._heartbeat(joined)
 
     async def _join(self, request: pb.JoinRequest) -> pb.JoinResponse:
         """Joins as the same worker if the controller still knows it, otherwise with the join token."""
-        badge = read_text(self._badge) if self.id else ""
-        if badge:
-            self._channel.show(badge)
+        token = read_text(self._token_file) if self.id else ""
+        if token:
+            self._channel.show(token)
             with suppress(Unauthenticated):
                 return await self._calls.join(request)
         self._channel.show(None)
         return await self._calls.join(request)
 
-    async def _begin_anew(self, joined: pb.JoinResponse) -> None:
+    async def _adopt_new_identity(self, joined: pb.JoinResponse) -> None:
         """Starts as a new worker. Attempts of the old one are stopped, because they may run elsewhere by now."""
         for seen in await self._runtime.seen():
             if seen.phase is not Phase.ENDED:
                 await self._runtime.stop(seen.attempt, Duration(0))
         # The name first, so that an old name is never used for this boot.
-        write_text(self._badge, joined.token)
+        write_text(self._token_file, joined.token)
         write_text(self._name, joined.worker)
         write_text(self._boot, self._runtime.boot)
         self._keys.keep_only(())
         self.id = joined.worker
 
-    async def _obey(self) -> None:
+    async def _run_orders(self) -> None:
         async for batch in self._calls.orders(pb.OrdersRequest(worker=self.id)):
             self._leader.check(batch.epoch)
-            async with self._obeying:
+            async with self._orders_lock:
                 await self._start_all(batch.start)
                 for attempt in batch.stop:
                     await self._stop(AttemptId(attempt))
@@ -205,22 +207,22 @@ class WorkerDaemon:
             for start in starts:
                 group.start_soon(self._start, start)
 
-    async def _try_again(self) -> None:
+    async def _retry_deferred(self) -> None:
         """Retries starts and reports that failed for lack of disk space here or on the controller."""
         while True:
-            await self._clock.sleep(_ROOM_EVERY)
-            if self._unkept:
-                self._hear(list(self._unkept.values()))
-            if starts := self._unbegun.starts():
-                async with self._obeying:
+            await self._clock.sleep(_RETRY_EVERY)
+            if self._deferred_reports:
+                self._on_changes(list(self._deferred_reports.values()))
+            if starts := self._deferred_starts.starts():
+                async with self._orders_lock:
                     await self._start_all(starts)
 
-    async def _beat(self, joined: pb.JoinResponse) -> None:
+    async def _heartbeat(self, joined: pb.JoinResponse) -> None:
         while True:
             await self._clock.sleep(Duration.of(ms=joined.renew_every_ms))
             sent = self._clock.monotonic()
             try:
-                request = pb.ReportRequest(worker=self.id, look=self._lookout.news())
+                request = pb.ReportRequest(worker=self.id, look=self._usage.take_unsent())
                 self._leader.check((await self._calls.report(request)).epoch)
             except Retry as error:
                 # A busy server has refused this report. The next one may still arrive within the lease.
@@ -240,9 +242,9 @@ class WorkerDaemon:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            while self._news:
-                attempt = next(iter(self._news))
-                seen = self._news.pop(attempt)
+            while self._changes:
+                attempt = next(iter(self._changes))
+                seen = self._changes.pop(attempt)
                 if self._history.settled(attempt):
                     # The runtime repeats states after a reconnection; this one was settled.
                     await self._forget(attempt)
@@ -273,12 +275,12 @@ class WorkerDaemon:
                 self._defer_report(batch[0][0], error)
             return
         self._leader.check(answer.epoch)
-        await self._settle([seen for seen, _ in batch], answer)
+        await self._acknowledge([seen for seen, _ in batch], answer)
 
     def _defer_report(self, seen: AttemptStatus, error: NoCapacity) -> None:
-        if seen.attempt not in self._unkept:
+        if seen.attempt not in self._deferred_reports:
             log.warning("an end waits for room for its value", attempt=seen.attempt, why=error.sentence)
-        self._unkept[seen.attempt] = seen
+        self._deferred_reports[seen.attempt] = seen
 
     def _batch(self) -> list[tuple[AttemptStatus, pb.Seen]]:
         """Takes the next batch. If its report fails, the next session reports everything that the runtime knows."""
@@ -289,21 +291,21 @@ class WorkerDaemon:
             size += len(batch[-1][1].to_binary())
         return batch
 
-    async def _settle(self, told: Iterable[AttemptStatus], answer: pb.ReportResponse) -> None:
+    async def _acknowledge(self, reported: Iterable[AttemptStatus], answer: pb.ReportResponse) -> None:
         """Forgets ends that the controller has recorded, and kills attempts that it does not know."""
         unknown = set(answer.forget)
         over: list[AttemptId] = []
-        for seen in told:
+        for seen in reported:
             if seen.phase is Phase.ENDED:
                 over.append(seen.attempt)
                 self._history.settle(seen.attempt)
-                self._unkept.pop(seen.attempt, None)
+                self._deferred_reports.pop(seen.attempt, None)
                 self._logs.forget(seen.attempt)
-                self._lookout.forget(seen.attempt)
-                self._cache.let_go(seen.attempt)
+                self._usage.forget(seen.attempt)
+                self._cache.release(seen.attempt)
                 self._keys.forget(seen.attempt)
             elif seen.attempt in unknown:
-                self._unbegun.take(seen.attempt)
+                self._deferred_starts.pop(seen.attempt)
                 await self._kill(seen.attempt)
         await self._forget(*over)
 
@@ -328,25 +330,25 @@ class WorkerDaemon:
             await self._forget(attempt)
 
     async def _start_once(self, attempt: AttemptId, start: pb.Start) -> None:
-        since = self._unbegun.take(attempt)
+        since = self._deferred_starts.pop(attempt)
         try:
             order = await attempt_spec(start, self._cache, self._channel)
             if self._history.ended(attempt):
                 # Reported again, because an end that the runtime does not know is lost when a session breaks.
-                self._hear(self._history.unsettled(attempt))
+                self._on_changes(self._history.unsettled(attempt))
             else:
                 await self._runtime.start(order)
         except Retry as error:
             if error.code not in DISK_FULL_CODES:
                 raise
-            if seen := self._unbegun.put(start, since, error, self.id):
-                self._hear([seen])
+            if seen := self._deferred_starts.defer(start, since, error, self.id):
+                self._on_changes([seen])
         except Conflict as error:
             # The lease has ended. The next session begins with a new lease and gets the same order.
             raise Retry("iris.no_lease", error.sentence) from error
         except Error as error:
             # It can never start here, so it is reported as ended.
-            self._hear(
+            self._on_changes(
                 [
                     AttemptStatus(
                         attempt, Phase.ENDED, AttemptExit(ExitKind.NOT_STARTED, message=error.sentence)
@@ -355,12 +357,12 @@ class WorkerDaemon:
             )
 
     async def _stop(self, attempt: AttemptId) -> None:
-        self._unbegun.take(attempt)
+        self._deferred_starts.pop(attempt)
         try:
             await self._runtime.stop(attempt, _STOP_GRACE)
         except NotFound:
             # Orders arrive in sequence, so an attempt that is unknown now will not be started later.
-            self._hear(
+            self._on_changes(
                 [
                     AttemptStatus(
                         attempt, Phase.ENDED, AttemptExit(ExitKind.STOPPED, message="it had not begun")
@@ -373,7 +375,7 @@ class WorkerDaemon:
         if seen.end is not None:
             message.kind, message.code, message.message = seen.end.kind, seen.end.code, seen.end.message
             message.log = await self._logs.rest(self.id, seen.attempt)
-            message.usage = self._lookout.final_usage(seen.attempt, seen.end)
+            message.usage = self._usage.final_usage(seen.attempt, seen.end)
             if seen.end.result is not None:
                 try:
                     await blob_transfer.attach_result(self._jobs, message, Path(seen.end.result))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from neorion.keel.rpc.call_context import caller, remaining
     from neorion.keel.rpc.client import Channel, connect, http_transport
-    from neorion.keel.rpc.http_routes import Handler, Request, Response, Route, json_response
+    from neorion.keel.rpc.http_routes import Handler, Route, RouteRequest, RouteResponse, json_response
     from neorion.keel.rpc.limits import RequestLimits
     from neorion.keel.rpc.memory import MemoryTransport
     from neorion.keel.rpc.own_certificate import pin_of, self_signed
@@ -43,10 +43,10 @@ __all__ = [
     "MemoryTransport",
     "PinnedToken",
     "Principal",
-    "Request",
     "RequestLimits",
-    "Response",
     "Route",
+    "RouteRequest",
+    "RouteResponse",
     "RpcService",
     "Server",
     "ServerTls",
@@ -79,7 +79,7 @@ __getattr__ = lazy_exports(
         "call_context": ("caller", "remaining"),
         "limits": ("RequestLimits",),
         "memory": ("MemoryTransport",),
-        "http_routes": ("Handler", "Request", "Response", "Route", "json_response"),
+        "http_routes": ("Handler", "RouteRequest", "RouteResponse", "Route", "json_response"),
         "pin": ("PinnedToken", "check_proof"),
         "own_certificate": ("pin_of", "self_signed"),
         "server": ("Server", "serve"),

@@ -17,7 +17,7 @@ from neorion.keel.rpc.admission import LOCAL, Admission, Lane
 from neorion.keel.rpc.asgi import Receive, Scope, Send
 from neorion.keel.rpc.auth import ANYONE, KNOWN, AnonymousFallback, Authenticator, Principal, is_local_name
 from neorion.keel.rpc.call_context import CallContext
-from neorion.keel.rpc.http_routes import Request, Route
+from neorion.keel.rpc.http_routes import Route, RouteRequest
 from neorion.keel.rpc.idle_connections import KnownPeers
 from neorion.keel.rpc.limits import RequestLimits
 from neorion.keel.rpc.method import STREAM_TYPES, UNARY_TYPES, Method
@@ -152,7 +152,7 @@ class AsgiApp:
             body = await exchange.read_body(most) if most else exchange.skip_body()
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             query = scope["query_string"].decode("latin-1")
-            response = await route.handler(Request(verb, path, query, headers, body, exchange.principal))
+            response = await route.handler(RouteRequest(verb, path, query, headers, body, exchange.principal))
         finally:
             self._leave(lane, exchange)
         extra = [(name.lower().encode(), value.encode()) for name, value in response.headers.items()]

@@ -9,7 +9,7 @@ from neorion.keel.rpc.auth import Principal
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RouteRequest:
     """A plain HTTP request with its whole body."""
 
     method: str
@@ -26,7 +26,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class RouteResponse:
     """The response of a handler."""
 
     body: bytes = b""
@@ -35,7 +35,7 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[RouteRequest], Awaitable[RouteResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +48,5 @@ class Route:
     allow: frozenset[str]
 
 
-def json_response(value: object, status: int = 200) -> Response:
-    return Response(json.dumps(value, ensure_ascii=False).encode(), status, "application/json")
+def json_response(value: object, status: int = 200) -> RouteResponse:
+    return RouteResponse(json.dumps(value, ensure_ascii=False).encode(), status, "application/json")

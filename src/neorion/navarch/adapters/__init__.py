@@ -1,4 +1,4 @@
-"""What navarch uses of the world: its configuration file, a process that judges, schedulers of work, probes of machines.
+"""Adapters of navarch: its configuration file, the policy engine, schedulers of work, and probes of machines.
 
-One foreign thing in each folder, behind a port. No rule of navarch's own stands here.
+Each folder holds one external thing, behind a port. Rules of navarch's own are in `decide`.
 """

@@ -24,7 +24,7 @@ _ANSWER_BYTES_MAX: Final = 16 * 2**20
 
 
 class _Resources(msgspec.Struct, frozen=True):
-    """What each task of a job holds."""
+    """Resources of each task of a job."""
 
     gpus: int = 0
 

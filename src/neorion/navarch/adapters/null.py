@@ -1,4 +1,4 @@
-"""Where nobody schedules work and nobody tells of demand: nodes are empty, and nothing is known."""
+"""Null adapters for a fleet without a scheduler and without a source of demand."""
 
 from neorion.keel.base import Duration
 from neorion.navarch.model import Demand, Node
@@ -6,7 +6,7 @@ from neorion.navarch.ports import DrainProgress, SchedulingStatus
 
 
 class NoScheduler:
-    """Cordons and drains succeed at once: there is nobody to tell and nothing to move."""
+    """Cordons and drains succeed at once, because no scheduler places work."""
 
     async def cordon(self, node: Node, why: str) -> None:
         del node, why

@@ -31,7 +31,7 @@ _PATIENCE: Final = Backoff(first=Duration.of(seconds=1), most=Duration.of(second
 
 @dataclass(slots=True)
 class _Session:
-    """What a registration brought, and what there is to say with the next heartbeat."""
+    """Results of a registration, and contents of the next heartbeat."""
 
     channel: Channel
     calls: AgentServiceClient
@@ -168,7 +168,7 @@ class Agent:
             self._speak_with(session, answer.token, Duration.of(ms=answer.token_life_ms))
 
     async def _gpus(self) -> Sequence[Gpu] | None:
-        """None where nobody can say: that is no proof that they are gone, and the watch tells why."""
+        """The machine's GPUs; None if they are unknown now, which does not prove that they are gone."""
         try:
             return await self._probe.gpus()
         except Retry as error:
@@ -233,7 +233,7 @@ class Agent:
             try:
                 await self._until_heard(send)
             except Unauthenticated:
-                # The heartbeat hears it too, and registers anew.
+                # The heartbeat gets the same error, and registers again.
                 session.beat.set()
                 await self._clock.sleep(_PATIENCE.first)
                 continue

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HostIdentity:
-    """What the agent was told, or found out, about where it runs. `kernel_boot` is another after each reboot."""
+    """Names of the agent's machine, configured or detected. `kernel_boot` changes with each reboot."""
 
     name: str
     machine: str = ""

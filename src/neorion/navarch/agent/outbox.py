@@ -20,10 +20,10 @@ from neorion.navarch.model import HealthEvent
 
 log = logger(__name__)
 
-# Without the control plane events gather; what is older than this many newer ones is lost, and that is said.
+# Events queue while the control plane is away. Beyond this number the oldest are dropped, and an event reports it.
 WAITING_MAX: Final = 1_000
 BATCH_MAX: Final = 200
-# Lines of what was taken already, before the file is written anew.
+# Lines of delivered events, before the file is written again.
 STALE_MAX: Final = 1_000
 
 
@@ -49,7 +49,7 @@ class Batch:
 
 
 class Outbox:
-    """What waits to be told, the oldest first. `boot` is the life that adds to it; without a file it ends with that life."""
+    """Events to be sent, the oldest first. `boot` is the agent's run that adds to it. Without a file they end with that run."""
 
     def __init__(self, boot: str, path: Path | None = None) -> None:
         # As a plain text: that is what goes into the file.
@@ -104,12 +104,12 @@ class Outbox:
             self._rewrite()
 
     def clear(self) -> None:
-        """Nobody wants to hear of it any more."""
+        """Drops all events, because their node is gone."""
         self._waiting.clear()
         self._rewrite()
 
     async def keep(self) -> NoReturn:
-        """Brings what was written to the disk itself, beside everything else: a disk that hangs must not stop the agent."""
+        """Syncs the file to disk in the background, so that a disk that hangs does not stop the agent."""
         while True:
             await self._unsynced.wait()
             self._unsynced.clear()
@@ -145,7 +145,7 @@ class Outbox:
 
 
 def _left(path: Path) -> Iterator[_OutboxEntry]:
-    """What earlier lives did not get rid of. A line that was torn by a crash is passed over."""
+    """Events that earlier runs did not deliver. A line that a crash left incomplete is skipped."""
     try:
         text = path.read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""What an agent remembers from one life to the next: who it is, and what it has not told yet."""
+"""State that an agent keeps over restarts: its credentials and its unsent events."""
 
 import os
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class BootId(Id):
 
 
 class AgentCredentials(Struct, frozen=True, omit_defaults=True):
-    """How a machine shows that it is the one that joined before: a secret of its own, and the token it was given last."""
+    """Proof that a machine is the one that joined before: its own secret, and its latest token."""
 
     secret: str = ""
     token: str = ""
 
 
 class CredentialFile:
-    """Papers, in a file that only its owner may read; without a file they end with the agent."""
+    """Credentials in a file that only its owner may read. Without a file they end with the agent."""
 
     def __init__(self, papers: AgentCredentials, path: Path | None = None) -> None:
         self.papers = papers
@@ -74,5 +74,5 @@ class AgentState:
 
     @classmethod
     def of_one_life(cls, ids: Ids) -> Self:
-        """For agents that live in the process of their control plane: nobody could take their place."""
+        """State in memory, for agents that run in the control plane's process and need no proof."""
         return cls(CredentialFile(AgentCredentials()), Outbox(ids.new(BootId)))

@@ -1,4 +1,4 @@
-"""Who sets machines up, and what he is told about this control plane."""
+"""The bootstrapper of new machines, and the variables that its commands get from this control plane."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -15,10 +15,10 @@ from neorion.keel.rpc import (
     AsgiApp,
     PinnedToken,
     Principal,
-    Request,
     RequestLimits,
-    Response,
     Route,
+    RouteRequest,
+    RouteResponse,
     RpcService,
 )
 from neorion.keel.run import Loop, LoopTiming, Supervisor, TickObserver
@@ -60,13 +60,13 @@ MIGRATIONS = migrations_in(SCHEMA)
 READS: Final = frozenset(
     {"ListPools", "GetPool", "ListNodes", "GetNode", "History", "Explain", "Plan", "Doctor"}
 )
-# Clouds tell their prices in a second or two; nobody waits longer than this for one that does not.
+# Clouds return prices in a second or two. The start does not wait longer than this for a slow one.
 PRICES_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class LoopIntervals:
-    """How often each loop turns by itself. Wakes do the work: `tick` only bounds how long a lost one could matter."""
+    """Intervals of the loops. Changes wake a loop at once, so `tick` only bounds the effect of a lost wake."""
 
     tick: Duration = field(default=Duration.of(seconds=30))
     sweep: Duration = field(default=Duration.of(seconds=60))
@@ -77,7 +77,7 @@ class LoopIntervals:
 
 @dataclass(frozen=True, slots=True)
 class ControlPlaneSettings:
-    """What a control plane is told: its pools, its rhythm, and the tokens of those who may speak to it."""
+    """Settings of a control plane: its pools, its intervals and the tokens of its clients."""
 
     specs: dict[str, PoolSpec]
     token: str
@@ -95,7 +95,7 @@ class ControlPlaneSettings:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What every process has: time, identity, chance, and the store it owns. Simulations go without metrics."""
+    """Clock, ids, random numbers and the store of the process. Simulations have no metrics."""
 
     store: Store
     clock: Clock
@@ -235,15 +235,15 @@ def _services(
 
 
 def _routes(fleet: FleetController, metrics: Metrics | None) -> list[Route]:
-    async def live(request: Request) -> Response:
+    async def live(request: RouteRequest) -> RouteResponse:
         del request
-        return Response(b"ok\n")
+        return RouteResponse(b"ok\n")
 
-    async def ready(request: Request) -> Response:
-        """Ready when the store takes what is noted: whoever cannot remember must not be asked."""
+    async def ready(request: RouteRequest) -> RouteResponse:
+        """Ready while the store accepts writes."""
         del request
         await fleet.deck.journal.wait_durable()
-        return Response(b"ok\n")
+        return RouteResponse(b"ok\n")
 
     everybody = frozenset({ANYONE})
     routes = [Route("GET", "/healthz", live, everybody), Route("GET", "/readyz", ready, everybody)]
@@ -251,9 +251,9 @@ def _routes(fleet: FleetController, metrics: Metrics | None) -> list[Route]:
         numbers = FleetMetrics(metrics, fleet)
         fleet.deck.watch = numbers.watch
 
-        async def exposition(request: Request) -> Response:
+        async def exposition(request: RouteRequest) -> RouteResponse:
             del request
-            return Response(numbers.exposition(), content_type=CONTENT_TYPE)
+            return RouteResponse(numbers.exposition(), content_type=CONTENT_TYPE)
 
         routes.append(Route("GET", "/metrics", exposition, everybody))
     return routes

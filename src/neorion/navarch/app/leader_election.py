@@ -1,7 +1,7 @@
-"""Several replicas, one leader: who owns the store leads. The others answer that they wait, and take over when it is free.
+"""Leader election: the replica that owns the store leads. The others refuse requests, and take over when it is free.
 
-The store's own lease is the election, so that no other authority can disagree with it: whoever lost it cannot write, and
-nothing is done in the world before it is written.
+The store's own lease is the election, so that no other authority can disagree with it. A replica that lost the lease cannot
+write, and no effect starts before its record is written.
 """
 
 from collections.abc import AsyncGenerator
@@ -20,9 +20,9 @@ from neorion.keel.rpc import (
     ANYONE,
     AsgiApp,
     Principal,
-    Request,
-    Response,
     Route,
+    RouteRequest,
+    RouteResponse,
     RpcService,
     ServerTls,
     serve,
@@ -41,8 +41,8 @@ from neorion.navarch.model.gen.navarch_connect import (
 
 log = logger(__name__)
 
-# Between two looks at a store that somebody else owns; a look at PostgreSQL waits out the owner's lease by itself.
-_LOOK_EVERY: Final = Duration.of(seconds=1)
+# Between two attempts to open a store that another replica owns. PostgreSQL itself waits until the owner's lease ends.
+_TRY_EVERY: Final = Duration.of(seconds=1)
 _ASK_AGAIN: Final = Duration.of(seconds=1)
 _GRACE: Final = Duration.of(ms=200)
 
@@ -84,7 +84,7 @@ async def acquire_leadership(
                     waiting = _StandbyServer(ids)
                     door = await crew.start("navarch.standby", partial(waiting.serve, door))
                     log.info("standing by", why=error.sentence, port=door.port)
-            await clock.sleep(_LOOK_EVERY)
+            await clock.sleep(_TRY_EVERY)
         if waiting is not None:
             await waiting.end()
             log.info("takes over", port=door.port)
@@ -112,7 +112,7 @@ class _StandbyServer:
 
 
 class _StandbyAuthenticator:
-    """Nobody is known here: the leader knows them."""
+    """Refuses every caller: only the leader authenticates."""
 
     async def authenticate(self, token: str) -> Principal | None:
         del token
@@ -124,21 +124,21 @@ class _NoAgents(AgentService):
 
 
 class _NoOperators(FleetService):
-    """As above."""
+    """Refuses every call, because the authenticator does."""
 
 
 def _standby(ids: Ids) -> AsgiApp:
-    async def live(request: Request) -> Response:
+    async def live(request: RouteRequest) -> RouteResponse:
         del request
-        return Response(b"ok\n")
+        return RouteResponse(b"ok\n")
 
-    async def ready(request: Request) -> Response:
+    async def ready(request: RouteRequest) -> RouteResponse:
         del request
         raise _waits()
 
-    async def metrics(request: Request) -> Response:
+    async def metrics(request: RouteRequest) -> RouteResponse:
         del request
-        return Response(_METRICS, content_type=CONTENT_TYPE)
+        return RouteResponse(_METRICS, content_type=CONTENT_TYPE)
 
     everybody = frozenset({ANYONE})
     routes = [

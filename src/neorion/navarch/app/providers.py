@@ -19,7 +19,7 @@ LAMBDA_KEY: Final = "LAMBDA_API_KEY"
 
 @dataclass(frozen=True, slots=True)
 class ProviderContext:
-    """What clouds need of the process. What they open is closed by `stack`; relative paths start at `folder`."""
+    """Parts of the process that providers use. `stack` closes what they open; relative paths start at `folder`."""
 
     specs: Mapping[str, PoolSpec]
     env: Mapping[str, str]

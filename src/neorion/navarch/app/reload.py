@@ -71,7 +71,7 @@ class Reloader:
                 loop.wake()
 
     async def tick(self) -> None:
-        stamp, asked = self._look(), self._asked
+        stamp, asked = self._read_stamp(), self._asked
         if stamp == self._stamp and not asked:
             return
         # A file that was refused is not read again before it changes.
@@ -93,7 +93,7 @@ class Reloader:
                 log.info("the configuration was read again", changed=changed)
 
     async def reload(self) -> list[str]:
-        """What has changed, by its place in the file."""
+        """Reads the file again. Returns the paths of the settings that changed."""
         file = self._source.read()
         changed = sorted(_differences(_plain(self._file), _plain(file)))
         specs = pool_specs(file)
@@ -137,8 +137,8 @@ class Reloader:
             )
         check_in_use(self._deck.book, specs, file.providers)
 
-    def _look(self) -> Stamp:
-        """Of the file and of every policy that a pool names: a link that was set anew leads to another file."""
+    def _read_stamp(self) -> Stamp:
+        """Stamps of the file and of every policy that a pool names. A link that was replaced has another stamp."""
         folder = self._source.path.parent
         named = {folder / spec.health.policy for spec in self._deck.specs.values()}
         return tuple(_stamp(path) for path in sorted({self._source.path, *named}))

@@ -1,4 +1,4 @@
-"""What still has nodes cannot be left out of the file: nobody would watch them, and nobody would stop paying for them."""
+"""Refuses a file without a pool or provider that still has nodes, which would run on without care."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ def check_in_use(book: FleetState, pools: Collection[str], clouds: Collection[st
             f"The pool {name} still has nodes ({count}) and is not in the file any more.",
             hint="Put it back, set its min_nodes to 0 and scale it to 0 first; another fleet needs a server.state_dir of its own.",
         )
-    # Machines that joined are nobody's to give back.
+    # Machines that joined were not bought here, so no provider is needed for them.
     bought = Counter(node.place.provider for node in book.nodes.values() if node.place.provider)
     for name, count in _missing(bought, clouds):
         raise Conflict(

@@ -1,4 +1,4 @@
-"""Who places work on the nodes and who tells of demand, as the file names them."""
+"""The scheduler and the source of demand that the file names."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -34,7 +34,7 @@ class ClockAndRng:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerBackends:
-    """What stands behind two ports of the control plane, and what else machines are called there."""
+    """Adapters of two ports of the control plane, and the other names of machines in the scheduler."""
 
     scheduler: Scheduler
     demand: DemandSource

@@ -24,6 +24,6 @@ def serve(out: Output, config: Path, log: str) -> None:
             out.text(f"{running.address}\n")
             await crew.stopping.wait()
 
-    # What it keeps is nobody else's to read.
+    # Only its own user may read its files.
     os.umask(0o077)
     run_process(main, loop_factory=uvloop.new_event_loop)

@@ -1,4 +1,4 @@
-"""What happens in pools, told line by line for as long as somebody listens."""
+"""Prints events of pools until it is interrupted."""
 
 from collections import deque
 from typing import Final
@@ -18,7 +18,7 @@ _LINES: Final = 500
 
 
 class EventPrinter:
-    """Of one pool, or of all that there are at the time."""
+    """Prints events of one pool, or of all pools that exist at the time."""
 
     def __init__(self, out: Output, client: NavarchClient, pool: str) -> None:
         self._out = out
@@ -28,7 +28,7 @@ class EventPrinter:
         self._told: dict[str, deque[tuple[int, str, str]]] = {}
 
     async def follow(self, most_s: float | None) -> None:
-        # Whoever was never reached, and a pool that is misspelt, is told at once: nothing would ever happen there.
+        # An unreachable control plane and a misspelt pool fail at once, because no event would ever arrive.
         if self._pool:
             await self._client.calls.get_pool(pb.GetPoolRequest(pool=self._pool))
         else:

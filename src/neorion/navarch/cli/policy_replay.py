@@ -46,7 +46,7 @@ REPLAYED: Final[Table[PolicyDifferenceRecord]] = Table(
 
 
 class ReplayInput(NamedTuple):
-    """What befell a node, and the rules of its pool."""
+    """A node, its events and the rules of its pool."""
 
     node: Node
     events: Sequence[HealthEvent]

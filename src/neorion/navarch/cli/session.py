@@ -1,4 +1,4 @@
-"""A command's conversation with the control plane: open, ask, close; and what to say when nobody answers."""
+"""A command's session with the control plane, and the errors when it cannot be reached."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What commands show, and how."""
+"""Records and tables that commands print."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -236,7 +236,7 @@ class StepRecord:
 
 
 def steps_in(plan: pb.PlanResponse) -> list[StepRecord]:
-    """What would be done, then what waits: like every step, a wait says first whose it is."""
+    """Planned actions, then the actions that wait, each with its pool first."""
     return [
         *(StepRecord(one.pool, one.action, one.sentence) for one in plan.steps),
         *(StepRecord(one.pool, f"wait: {one.code}", f"{one.subject}: {one.sentence}") for one in plan.holds),

@@ -16,7 +16,7 @@ PAGE = 1_000
 
 
 class NavarchClient:
-    """What operators ask of one control plane."""
+    """Client of one control plane, for operators."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

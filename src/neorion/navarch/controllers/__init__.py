@@ -1,5 +1,5 @@
-"""What navarch does: the tick, one applier for each effect, the ears for agents and the hands for operators.
+"""Controllers of navarch: the fleet controller, one applier for each effect, agents' reports and operators' actions.
 
-Everything here re-checks before it acts and makes a change durable before the world hears of it. What should be done is
-decided in `decide`; how a cloud or a scheduler is spoken to stands behind ports.
+Each checks its records again before it acts, and makes a change durable before its effect. `decide` plans the changes, and
+clouds and schedulers are behind ports.
 """

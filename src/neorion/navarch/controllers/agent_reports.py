@@ -1,6 +1,6 @@
-"""What agents say: who they are, that they live, and what they saw.
+"""Registrations, heartbeats and events of agents.
 
-A heartbeat changes nothing that is written down. An event is durable before its agent may forget it.
+A heartbeat writes nothing to the store. An event is durable before its agent may forget it.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ LIVES_MAX: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What an agent says when it starts."""
+    """An agent's claims when it starts."""
 
     claim: IdentityClaim
     pool: str = ""
@@ -220,11 +220,11 @@ class AgentReports:
         return found
 
     def _skipped(self, node: Node, boot: str, first: int, count: int) -> int:
-        """How many of so many events were taken before."""
+        """Number of events in a batch that were recorded before."""
         return min(count, max(0, node.taken.get(boot, 0) + 1 - first))
 
     def _check_same(self, node: Node, said: Registration, now: Instant) -> None:
-        """A machine that lives is not replaced by another that says its name; one that lost its papers waits a little."""
+        """Refuses another machine that uses the name of a live one. A machine without its credentials waits a little."""
         if said.proven or node.secret_digest in ("", said.secret_digest):
             return
         pulse, timing = self._book.pulses.get(node.id, NodeHeartbeat()), self._deck.spec(node.pool).timing
@@ -276,7 +276,7 @@ class AgentReports:
         return [self._book.nodes[node] for node in found]
 
     def _join(self, said: Registration) -> Node:
-        """A machine that somebody else bought, where the pool takes such."""
+        """Adopts a machine that navarch did not buy, if the pool allows it."""
         spec = self._deck.specs.get(said.pool)
         if spec is None or not spec.adopt:
             raise Denied(
@@ -322,6 +322,6 @@ def _noted(node: Node, boot: str, last: int) -> Node:
 
 
 def _diagnosis(node: Node) -> tuple[object, ...]:
-    """What decisions look at."""
+    """The facts about a node's health that decisions use."""
     sick = node.ailment
     return (node.health,) if sick is None else (node.health, sick.signature, sick.result, sick.remedy)

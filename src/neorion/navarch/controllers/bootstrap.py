@@ -23,12 +23,12 @@ COMMAND_MAX: Final = 200
 
 
 def seed_of(secret: str, purchase: str) -> bytes:
-    """What a machine's host key is made of: the same for the same purchase, and nobody else can know it."""
+    """Seed of a machine's host key: the same for the same purchase, and secret."""
     return hmac.new(secret.encode(), f"host-key/{purchase}".encode(), hashlib.sha256).digest()
 
 
 class NodeBootstrapper:
-    """Sets machines up while they come."""
+    """Bootstraps machines while they boot."""
 
     def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
         self._deck = deck
@@ -59,15 +59,15 @@ class NodeBootstrapper:
 
     async def _enter(self, node: Node, outfitter: Bootstrapper) -> None:
         spec = self._deck.spec(node.pool)
-        async with outfitter.enter(await self._door(node, spec)) as shell:
+        async with outfitter.enter(await self._ssh_target(node, spec)) as shell:
             if spec.bootstrap.first_contact and not node.host_key:
                 await self._pin(node.id, shell)
             values = self._values(node)
             for number in range(node.set_up, len(spec.bootstrap.commands)):
                 await self._run(node.id, number, shell, spec, values)
 
-    async def _door(self, node: Node, spec: PoolSpec) -> SshTarget:
-        """Its cloud knows its addresses by the time it has booted; the inner one is tried first."""
+    async def _ssh_target(self, node: Node, spec: PoolSpec) -> SshTarget:
+        """SSH address of a node, from its cloud. The private address is tried first."""
         machine = await self._deck.world.providers[node.place.provider].describe(node.machine)
         given = spec.bootstrap
         addresses = dict.fromkeys(one for one in (machine.private_address, machine.address) if one)

@@ -1,4 +1,4 @@
-"""What the appliers share: the book, the journal, the world behind its ports, and the wake of the loop."""
+"""Parts that all appliers share: the fleet's state, the journal, the ports and the wake of the loop."""
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet

@@ -32,7 +32,7 @@ class CordonDrainer:
         self._told: dict[NodeId, Node] = {}
 
     def due(self, node: Node) -> bool:
-        """Whether the scheduler believes something else."""
+        """Reports whether the scheduler's marks of a node are out of date."""
         told = self._told.get(node.id)
         return told is not node and node.state in _TOLD_IN and (told is None or not _alike(told, node))
 
@@ -42,7 +42,7 @@ class CordonDrainer:
             return
         await self._deck.journal.wait_durable()
         await fault_point("navarch.mark.before")
-        # Until it has answered, nobody knows what it believes.
+        # Until this call returns, the scheduler's marks are unknown.
         self._told.pop(node_id, None)
         try:
             if node.state.open:
@@ -99,7 +99,7 @@ class CordonDrainer:
             del self._told[node]
 
     def _note(self, node_id: NodeId, *, marked: bool | None = None, waits: str = "") -> None:
-        """Of a node that is still there. What is not said about marks stays as it was."""
+        """Records the marks and the wait of a node that still exists. `marked=None` leaves the marks as they are."""
         if node_id not in self._book.nodes:
             return
         pulse = self._book.pulses.get(node_id, NodeHeartbeat())
@@ -109,7 +109,7 @@ class CordonDrainer:
 
 
 def _alike(told: Node, node: Node) -> bool:
-    """Whether its scheduler would see a difference."""
+    """Reports whether two records of a node have the same marks in a scheduler."""
     return (
         told.state is node.state
         and told.health is node.health

@@ -1,4 +1,4 @@
-"""What users of each pool want, asked for now and then."""
+"""Demand of each pool, collected at intervals."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ SAMPLES_MAX = 1_000
 
 
 class DemandCollector:
-    """Keeps the demand of every pool: utilisation from its nodes' heartbeats, queues from whoever has them."""
+    """Collects the demand of every pool: utilisation from heartbeats, and queues from the source of demand."""
 
     def __init__(self, deck: FleetContext) -> None:
         self._deck = deck
@@ -32,7 +32,7 @@ class DemandCollector:
             samples = shelf.demand.samples if used is None else (*shelf.demand.samples, used)[-SAMPLES_MAX:]
             shelf.demand = replace(told, utilisation=used, samples=samples)
             if spec.scaling.autoscaler is not None:
-                # Nobody else looks at it.
+                # Only the autoscaler uses it.
                 self._deck.wake()
 
     def _utilisation(self, pool: str) -> float | None:

@@ -16,13 +16,13 @@ log = logger(__name__)
 
 # Clouds answer in seconds: this many calls at once are more than any of them allows.
 AT_ONCE_MAX: Final = 128
-# So many more that take minutes: whoever is done in seconds must not stand behind them.
+# So many more that take minutes, so that short calls do not wait behind them.
 LONG_AT_ONCE_MAX: Final = 128
 _REST: Final = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=60))
 
 
 class EffectRunner:
-    """Runs work by key. An errand that fails rests, longer each time, and then whoever needs it asks again."""
+    """Runs effects by key. An effect that fails backs off, longer each time, and is then requested again."""
 
     def __init__(self, clock: Clock, rng: Rng, wake: Callable[[], None]) -> None:
         self._clock = clock

@@ -64,7 +64,7 @@ class FleetController:
             await clock.sleep(Duration.of(seconds=min(_REST_S_MAX, took)))
 
     def plan(self, spec: PoolSpec) -> PoolPlan:
-        """What would be done now."""
+        """The pool's plan at this moment, which is not applied."""
         return plan(self.deck.book.view(spec, self.deck.started), self.deck.clock.now())
 
     def _turn(self, spec: PoolSpec, now: Instant) -> Instant | None:

@@ -1,4 +1,4 @@
-"""What the clouds have and what the book says are brought together: no orphan is paid for, no ghost is counted."""
+"""Compares the clouds' machines with the nodes. Terminates orphans, and removes nodes without a machine."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from neorion.capacity.provider import Machine, MachineId, MachineState, Provider
 from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
 from neorion.keel.telemetry import logger
 from neorion.navarch.controllers.fleet_controller import FleetController
-from neorion.navarch.decide import violations
+from neorion.navarch.decide import machine_gone, violations
 from neorion.navarch.model import Node, NodeId, NodeState, PurchaseState
 from neorion.navarch.state import purchase_of
 
@@ -18,7 +18,7 @@ log = logger(__name__)
 
 # Above the lag of any cloud's list: a machine younger than this may be missing from it, or unknown for good reason.
 GRACE: Final = Duration.of(minutes=5)
-# So often must a machine be missing before somebody goes and looks.
+# Times that a machine must be missing from lists before its cloud is asked about it.
 MISSING_TIMES: Final = 2
 
 
@@ -45,7 +45,7 @@ class GarbageCollector:
 
     async def tick(self) -> None:
         self.findings = {}
-        self._keep_the_laws()
+        self._check_invariants()
         for provider in self._deck.world.providers.values():
             try:
                 await self._compare(provider)
@@ -69,8 +69,8 @@ class GarbageCollector:
                 with _alone(provider, machine.id):
                     await self._match(provider, machine, now)
 
-    def _keep_the_laws(self) -> None:
-        """What must never be so is looked for here too, not only in tests."""
+    def _check_invariants(self) -> None:
+        """Logs violated invariants in production too, not only in tests."""
         for spec in self._deck.specs.values():
             for finding in violations(self._book.view(spec, self._deck.started)):
                 log.error("law broken", code=finding.code, sentence=finding.sentence)
@@ -129,13 +129,17 @@ class GarbageCollector:
                 return
         except NotFound:
             pass
-        await self._deck.world.scheduler.forget(node)
-        newest = self._book.nodes.get(node.id)
-        if newest is not None and newest.state is not NodeState.TERMINATING:
-            self._fleet.moves.node(
-                newest, NodeState.TERMINATED, f"{provider.name} has no {node.machine} any more"
-            )
         self._missing.pop(node.id, None)
+        newest = self._book.nodes.get(node.id)
+        if newest is None or newest.state is NodeState.TERMINATING:
+            return
+        # What serves is never forgotten by the scheduler: this is durable before the terminator tells it.
+        self._fleet.moves.node(
+            newest, NodeState.TERMINATING, f"{provider.name} has no {node.machine} any more"
+        )
+        repair = self._book.open_repairs.get(node.id)
+        for action in machine_gone(repair) if repair is not None else ():
+            self._fleet.applier.apply(action)
 
     def _note(self, code: str, machine: Machine, words: str) -> None:
         sentence = f"{machine.id} at {machine.region or 'its cloud'} {words}."

@@ -1,4 +1,4 @@
-"""What lasts is told once in its pool's story, and again only when it was over in between: holds, and incidents."""
+"""Records holds and incidents in their pool's history, once for as long as each lasts."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping

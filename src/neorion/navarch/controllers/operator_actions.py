@@ -1,4 +1,4 @@
-"""What operators ask for. Each verb is refused whole or durable when it returns, and tells who asked."""
+"""Operators' actions. Each is refused whole or durable when it returns, and records its requester."""
 
 from dataclasses import dataclass
 
@@ -13,13 +13,13 @@ from neorion.navarch.model import Node, NodeState, PoolState, Repair, RepairId, 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asks, and why."""
+    """Name and reason of an operator who requests an action."""
 
     name: str
     why: str = ""
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         return f"{self.name}: {self.why}" if self.why else f"asked for by {self.name}"
 
 
@@ -41,13 +41,13 @@ class OperatorActions:
         """Takes no new work, and is left as it is until a person says otherwise."""
         node = self._hold(self._deck.node(name), asker)
         if node.state is NodeState.DRAINING:
-            node = self._moves.node(node, NodeState.CORDONED, asker.words)
+            node = self._moves.node(node, NodeState.CORDONED, asker.sentence)
         return await self._done(node)
 
     async def drain(self, name: str, asker: Requester) -> Node:
         node = self._hold(self._deck.node(name), asker)
         if node.state is NodeState.CORDONED:
-            node = self._moves.node(node, NodeState.DRAINING, asker.words)
+            node = self._moves.node(node, NodeState.DRAINING, asker.sentence)
         return await self._done(node)
 
     async def uncordon(self, name: str, asker: Requester) -> Node:
@@ -59,12 +59,12 @@ class OperatorActions:
         self._cancel_repair(node, asker)
         node = replace(recovered(node), held=False, retiring=False)
         if kept_at_work:
-            node = replace(node, why=asker.words)
+            node = replace(node, why=asker.sentence)
             self._moves.change(node)
             return await self._done(node)
         if node.state in (NodeState.DRAINING, NodeState.DRAINED):
-            node = self._moves.node(node, NodeState.CORDONED, asker.words)
-        return await self._done(self._moves.node(node, NodeState.UNCORDONING, asker.words))
+            node = self._moves.node(node, NodeState.CORDONED, asker.sentence)
+        return await self._done(self._moves.node(node, NodeState.UNCORDONING, asker.sentence))
 
     async def replace(self, name: str, asker: Requester) -> Repair:
         """Replaced in the safe order, within the pool's budgets; a repair of another kind gives way."""
@@ -83,7 +83,7 @@ class OperatorActions:
             pool=node.pool,
             remedy=Remedy.REPLACE,
             signature=node.ailment.signature if node.ailment else "operator",
-            why=asker.words,
+            why=asker.sentence,
             opened=now,
             since=now,
             approved=True,
@@ -92,7 +92,7 @@ class OperatorActions:
             times={RepairStep.WAITING.value: now},
         )
         self._book.put_repair(repair)
-        self._moves.tell(node.id, "repair.waiting", f"to be replaced: {asker.words}", repair=repair.id)
+        self._moves.tell(node.id, "repair.waiting", f"to be replaced: {asker.sentence}", repair=repair.id)
         return await self._settled(repair)
 
     async def approve(self, name: str, asker: Requester) -> Repair:
@@ -105,7 +105,7 @@ class OperatorActions:
         if repair is None:
             raise _no_repair(node)
         self._cancel_repair(node, asker)
-        why = f"vetoed, {asker.words}"
+        why = f"vetoed, {asker.sentence}"
         held = replace(node, held=True, retiring=False, why=why)
         if node.state is NodeState.DRAINING and repair.step is RepairStep.DRAINING:
             self._moves.node(held, NodeState.CORDONED, why)
@@ -124,25 +124,25 @@ class OperatorActions:
                 hint="Change min_nodes or max_nodes in the configuration.",
             )
         now = self._deck.clock.now()
-        state = replace(self._book.shelf(pool).state, wanted=size, wanted_by=asker.words, scaled=now)
-        return await self._keep_pool(state, f"wants {size} nodes: {asker.words}")
+        state = replace(self._book.shelf(pool).state, wanted=size, wanted_by=asker.sentence, scaled=now)
+        return await self._keep_pool(state, f"wants {size} nodes: {asker.sentence}")
 
     async def pause(self, pool: str, asker: Requester) -> PoolState:
         """Nothing is bought, given back or repaired; what is under way comes to its end."""
         self._deck.spec(pool)
-        state = replace(self._book.shelf(pool).state, paused=asker.words)
-        return await self._keep_pool(state, f"paused: {asker.words}")
+        state = replace(self._book.shelf(pool).state, paused=asker.sentence)
+        return await self._keep_pool(state, f"paused: {asker.sentence}")
 
     async def resume(self, pool: str, asker: Requester) -> PoolState:
         self._deck.spec(pool)
         state = replace(self._book.shelf(pool).state, paused="")
-        return await self._keep_pool(state, f"resumed: {asker.words}")
+        return await self._keep_pool(state, f"resumed: {asker.sentence}")
 
     async def release(self, pool: str, asker: Requester) -> PoolState:
         """Lets repairs begin that wait because many agents fell silent together; budgets and witnesses still count."""
         self._deck.spec(pool)
         state = replace(self._book.shelf(pool).state, released=self._deck.clock.now())
-        return await self._keep_pool(state, f"repairs of silent nodes released: {asker.words}")
+        return await self._keep_pool(state, f"repairs of silent nodes released: {asker.sentence}")
 
     async def readmit(self, pool: str, machine: str, asker: Requester) -> PoolState:
         """Let an adopted machine that was replaced join again."""
@@ -155,7 +155,9 @@ class OperatorActions:
                 hint=did_you_mean(machine, state.barred),
             )
         rest = tuple(name for name in state.barred if name != machine)
-        return await self._keep_pool(replace(state, barred=rest), f"{machine} may join again: {asker.words}")
+        return await self._keep_pool(
+            replace(state, barred=rest), f"{machine} may join again: {asker.sentence}"
+        )
 
     def _waiting(self, name: str) -> Repair:
         node = self._deck.node(name)
@@ -173,7 +175,7 @@ class OperatorActions:
     async def _approve(self, repair: Repair, asker: Requester) -> Repair:
         approved = replace(repair, approved=True, by=asker.name)
         self._book.put_repair(approved)
-        self._moves.tell(repair.node, "repair.approved", asker.words, repair=repair.id)
+        self._moves.tell(repair.node, "repair.approved", asker.sentence, repair=repair.id)
         return await self._settled(approved)
 
     def _hold(self, node: Node, asker: Requester) -> Node:
@@ -183,9 +185,9 @@ class OperatorActions:
         repair = self._book.open_repairs.get(node.id)
         if repair is not None and _takes_away(repair):
             self._cancel_repair(node, asker)
-        held = replace(node, held=True, retiring=False, why=asker.words)
+        held = replace(node, held=True, retiring=False, why=asker.sentence)
         if node.state in _AT_REST:
-            return self._moves.node(held, NodeState.CORDONED, asker.words)
+            return self._moves.node(held, NodeState.CORDONED, asker.sentence)
         self._moves.change(held)
         return held
 
@@ -199,7 +201,7 @@ class OperatorActions:
                 f"The repair of {node.id} cannot be called off any more: it is {repair.step.value}.",
                 hint=f"Run: navarch explain {node.id}.",
             )
-        self._moves.step(repair, RepairStep.CANCELLED, asker.words)
+        self._moves.step(repair, RepairStep.CANCELLED, asker.sentence)
 
     async def _keep_pool(self, state: PoolState, sentence: str) -> PoolState:
         self._book.put_pool(state)
@@ -219,7 +221,7 @@ class OperatorActions:
 
 
 def _takes_away(repair: Repair) -> bool:
-    """One that waits asks whoever holds the node, unless a person let it begin; one that verifies only looks."""
+    """Reports whether a repair takes its node out of service. One that waits does so only after approval."""
     if repair.step is RepairStep.WAITING:
         return repair.approved
     return repair.step is not RepairStep.VERIFYING

@@ -41,7 +41,7 @@ class PlanApplier:
         try:
             self._apply(action)
         except IllegalTransition as error:
-            # The world moved since the snapshot was taken: the next tick decides anew.
+            # The state has changed since the snapshot. The next tick decides again.
             log.warning("action came too late", action=action.sentence, why=error.sentence)
 
     def _apply(self, action: Action) -> None:

@@ -1,4 +1,4 @@
-"""What the places of purchase ask for a machine now, and whether they have one."""
+"""Current prices and availability of machines, by placement."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

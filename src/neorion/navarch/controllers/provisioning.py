@@ -56,7 +56,7 @@ class Provisioner:
         try:
             machine = await provider.provision(self._intent(purchase))
         except Denied as error:
-            # Whoever is turned away at the door is told nothing of what was asked for before.
+            # A permission error says nothing about whether an earlier, unanswered request succeeded.
             if self._outcome_unknown(purchase):
                 self._trouble(purchase, error)
                 self._ask_again(purchase)
@@ -73,17 +73,17 @@ class Provisioner:
             self.bought(intent, machine)
 
     def _outcome_unknown(self, purchase: Purchase) -> bool:
-        """What a process before this one asked for, and what it was told, nobody knows."""
+        """Reports whether an earlier request may have succeeded without its answer being recorded."""
         return purchase.id in self._unanswered or purchase.intended < self._deck.started
 
     def _ask_again(self, purchase: Purchase) -> None:
-        """Nobody knows. It is asked again, until so much time has passed that only the list can tell."""
+        """Lets the request be repeated, until so much time has passed that only the cloud's list gives the answer."""
         now = self._deck.clock.now()
         if not now.since(purchase.intended) < ABANDON_AFTER:
             self._asked_last[purchase.id] = now
 
     def bought(self, intent: IntentId, machine: Machine) -> None:
-        """The cloud has made the machine: now it is a matter of booting."""
+        """Records that the cloud created the machine, which boots now."""
         purchase = self._book.purchases.get(intent)
         if purchase is None or purchase.state is not PurchaseState.INTENDED:
             return
@@ -96,7 +96,7 @@ class Provisioner:
             self._book.drop_trouble(scope)
         node = self._book.nodes.get(purchase.node)
         if node is None:
-            # Nobody waits for it any more: the sweep gives it back.
+            # Its node is gone, so the garbage collection terminates the machine.
             return
         place = replace(
             node.place, zone=machine.zone or node.place.zone, region=machine.region or node.place.region
@@ -163,7 +163,7 @@ class Provisioner:
             if machine.intent == purchase.id:
                 self.bought(purchase.id, machine)
                 return
-        # Whoever settled it while we asked was right.
+        # It was settled during the request, with newer knowledge.
         if self._book.purchases[purchase.id].state is not PurchaseState.INTENDED:
             return
         left = LISTED_WITHIN - self._deck.clock.now().since(self._asked_last[purchase.id])

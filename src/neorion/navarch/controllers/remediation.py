@@ -26,7 +26,7 @@ class Remediator:
         return provider is not None and Capability.REBOOT in provider.capabilities and bool(node.machine)
 
     def due(self, repair: Repair) -> bool:
-        """Whether a cloud is still to be asked."""
+        """Reports whether the cloud must still be asked for the reboot."""
         return self.uses_cloud_reboot(repair) and self._asked.get(repair.node) != repair.id
 
     def order(self, node: NodeId) -> Repair | None:
@@ -37,7 +37,7 @@ class Remediator:
         return None if self.uses_cloud_reboot(repair) else repair
 
     def agent_unreachable(self, repair: Repair) -> bool:
-        """Whether only the node's agent could do it, and that one is not there to be told."""
+        """Reports whether the treatment needs the node's agent, and that agent is silent."""
         node = self._book.nodes.get(repair.node)
         if node is None or repair.step is not RepairStep.TREATING or self.uses_cloud_reboot(repair):
             return False

@@ -28,7 +28,7 @@ class Terminator:
         if not await self._gone(node):
             raise Retry("navarch.ending", f"{node.machine} is still stopping.", after=_ASK_AGAIN)
         await fault_point("navarch.end.after")
-        # Before the book forgets it: whoever comes after a crash asks again.
+        # Before the record is removed, so that this is repeated after a crash.
         await self._deck.world.scheduler.forget(node)
         newest = self._book.nodes.get(node_id)
         if newest is not None and newest.state is NodeState.TERMINATING:

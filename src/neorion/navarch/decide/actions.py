@@ -1,4 +1,4 @@
-"""What a decision may say: actions that leave no choice open, each with its sentence, and reasons for what is not done."""
+"""Actions of a plan, each with its sentence. An action is complete: the applier decides nothing."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -58,7 +58,7 @@ class RetireNode:
 
 @dataclass(frozen=True, slots=True)
 class ClearAilment:
-    """What was wrong has not been seen for long enough."""
+    """Clears an ailment that was not seen for long enough."""
 
     node: NodeId
     why: str
@@ -110,7 +110,7 @@ class AdvanceRepair:
 
 @dataclass(frozen=True, slots=True)
 class AssignReplacement:
-    """A node takes the place of the one that is replaced; nobody, if the one before did not come up."""
+    """Assigns the node that replaces another. An empty `node` removes a successor that did not come up."""
 
     repair: RepairId
     node: NodeId
@@ -168,7 +168,7 @@ Action: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """What is to be done for one pool now, what is not and why, and when to look again even if nothing happens."""
+    """Actions for one pool now, holds on the others, and the time of the next plan if nothing changes."""
 
     actions: tuple[Action, ...] = ()
     holds: tuple[Hold, ...] = ()

@@ -1,4 +1,4 @@
-"""How many nodes a pool's autoscaler asks for, and why. Values in, values out; the pool's limits are applied elsewhere."""
+"""Desired size by a pool's autoscaler, with its reason. Pure; `pool_size` applies the pool's limits."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from neorion.navarch.model.spec import (
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerInput:
-    """What an autoscaler looks at: `size` is what the pool has, within `least` and `most`."""
+    """Input of an autoscaler. `size` is the pool's current size; `least` and `most` are its limits."""
 
     size: int
     least: int
@@ -87,7 +87,7 @@ def _queue(scaler: QueueAutoscaler, scene: AutoscalerInput) -> Recommendation | 
 
 
 def _fills(scene: AutoscalerInput) -> PackingResult:
-    """A node with work is needed, also where nobody knows what else would fit on it."""
+    """Nodes that the work fills. A node with work counts whole if the free GPUs of nodes are unknown."""
     busy = [*scene.demand.busy.values()]
     if not scene.gpus_per_node:
         return PackingResult(len(busy), sum(busy))

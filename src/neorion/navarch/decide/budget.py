@@ -1,4 +1,4 @@
-"""How many nodes may be out of service at once."""
+"""Budgets: limits on the nodes that are out of service at once."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ def begun(repair: Repair) -> bool:
 
 
 def admit(repair: Repair, node: Node, view: PoolView, at_work: Sequence[Repair], now: Instant) -> Hold | None:
-    """Whether the node may be taken out of service beside those that are; every budget must agree."""
+    """Returns the first budget's hold against taking the node out of service, or None if all budgets allow it."""
     scene = _BudgetContext(view, at_work, now)
     for budget in view.spec.health.budgets:
         hold = _check(budget, repair, node, scene)
@@ -27,7 +27,7 @@ def admit(repair: Repair, node: Node, view: PoolView, at_work: Sequence[Repair],
 
 
 class _BudgetContext:
-    """What all budgets of one decision look at."""
+    """Facts that all budgets of one decision share."""
 
     def __init__(self, view: PoolView, at_work: Sequence[Repair], now: Instant) -> None:
         self.view = view
@@ -43,7 +43,7 @@ class _BudgetContext:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """How full a budget is; of one that counts each zone, the fullest."""
+    """Use of a budget. For one that counts each zone it is the fullest zone's."""
 
     name: str
     used: int

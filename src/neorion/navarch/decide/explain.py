@@ -1,4 +1,4 @@
-"""What is so, why, and what comes next, in sentences. The same for the command line, the RPC and the pages."""
+"""Explanations in sentences: state, reason and next step. The command line, the RPC and the pages share them."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How many nodes work with GPUs fills: a pod's GPUs are on one node, and what starts together finds room together or not at all."""
+"""GPU packing: counts the nodes that work fills. A pod's GPUs are on one node, and a gang fits whole or not at all."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,19 +17,19 @@ class PackingResult:
 
 
 def pack(busy: Sequence[int], waiting: Iterable[Gang], gpus_per_node: int, most: int) -> PackingResult:
-    """What runs stays where it is; what waits is placed beside it, on at most so many nodes.
+    """Packs waiting work beside running work, on at most `most` nodes.
 
-    Gangs come first, so that no stream of small work keeps them out. Nodes for a part of a gang would stand idle: one without
-    room for all of it is left out. Work of a single member never is, whatever the pool may have.
+    Gangs come first, so that small work does not starve them. A gang that does not fit whole is left out, because nodes for a
+    part of it would be idle. Work of a single member always counts.
     """
     free = Counter(max(0, gpus_per_node - used) for used in busy)
     nodes, gpus = len(busy), sum(busy)
     homeless: list[Gang] = []
     for gang in sorted(waiting, key=lambda gang: (len(gang) == 1, -sum(gang))):
-        # Nobody has a node for those: more of ours would not help.
+        # Members that are larger than a node do not fit on any.
         sizes = [size for size in gang if size <= gpus_per_node]
         placed = free.copy() if len(gang) > 1 else free
-        new = _place(sizes, placed, gpus_per_node)
+        new = _fit(sizes, placed, gpus_per_node)
         if len(gang) > 1 and (len(sizes) < len(gang) or (new and nodes + new > most)):
             homeless.append(gang)
             continue
@@ -38,14 +38,14 @@ def pack(busy: Sequence[int], waiting: Iterable[Gang], gpus_per_node: int, most:
 
 
 def filled(sizes: Sequence[int], gpus_per_node: int) -> tuple[int, ...]:
-    """GPUs in use on each node, of work that runs on nobody knows which: as few nodes as it can be on."""
+    """GPUs in use on each node, for work on unknown nodes. Assumes the smallest number of nodes."""
     free: Counter[int] = Counter()
-    _place(sizes, free, gpus_per_node)
+    _fit(sizes, free, gpus_per_node)
     return tuple(gpus_per_node - left for left in sorted(free.elements()))
 
 
-def _place(sizes: Sequence[int], free: Counter[int], gpus_per_node: int) -> int:
-    """Into the fullest nodes that have room, the large ones first; how many nodes more that takes."""
+def _fit(sizes: Sequence[int], free: Counter[int], gpus_per_node: int) -> int:
+    """Fits sizes into the fullest nodes that have room, the large sizes first. Returns the number of additional nodes."""
     new = 0
     for size in sorted(filter(None, sizes), reverse=True):
         room = next((left for left in range(size, gpus_per_node + 1) if free[left]), None)

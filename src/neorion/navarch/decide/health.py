@@ -41,7 +41,7 @@ def _ailment(old: Ailment | None, event: HealthEvent, verdict: PolicyResult, rul
     unhealthy = verdict.result is Health.UNHEALTHY and reached
     return Ailment(
         signature=event.signature,
-        sentence=verdict.sentence or event.words,
+        sentence=verdict.sentence or event.description,
         remedy=verdict.remedy,
         result=Health.UNHEALTHY if unhealthy else Health.DEGRADED,
         first=first,

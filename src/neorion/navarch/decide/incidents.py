@@ -43,7 +43,7 @@ def common_causes(nodes: Sequence[Node], size: int, rule: CommonCause, now: Inst
 
 
 def incidents(view: PoolView, now: Instant) -> list[Incident]:
-    """What happened to many nodes at once lately, whether or not anything is wrong with them."""
+    """Recent events that many nodes share, whether or not they made the nodes unhealthy."""
     since = (now - INCIDENT_WITHIN).ns
     # By what was seen, the newest and the oldest such event of each node.
     seen: dict[tuple[EventKind, int], dict[NodeId, tuple[HealthEvent, HealthEvent]]] = {}
@@ -62,7 +62,7 @@ def _incident(by_node: Mapping[NodeId, tuple[HealthEvent, HealthEvent]], view: P
     last = max((newest for newest, _ in by_node.values()), key=lambda event: event.at.ns)
     first = min((oldest for _, oldest in by_node.values()), key=lambda event: event.at.ns)
     sentence = (
-        f"{last.words} on {len(by_node)} nodes of {view.spec.name} within {_rough(last.at.since(first.at))}: "
+        f"{last.description} on {len(by_node)} nodes of {view.spec.name} within {_rough(last.at.since(first.at))}: "
         f"{_blame(last)}."
     )
     return Incident(last.signature, tuple(sorted(by_node)), first.at, last.at, sentence)

@@ -1,4 +1,4 @@
-"""What time does to nodes: machines that do not come up, nodes that are ready to serve, nodes on their way out."""
+"""Transitions of nodes by time: failed boots, nodes that become active, and nodes that are drained and terminated."""
 
 from collections.abc import Iterator
 
@@ -61,7 +61,7 @@ def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iter
 
 
 def _resume_or_retire(node: Node, pulse: NodeHeartbeat, *, repaired: bool) -> Iterator[Action]:
-    """A node that nobody holds goes one way or the other."""
+    """Moves a node that is not held: a retiring one towards termination, another one back into service."""
     if repaired or node.held:
         return
     if node.retiring:

@@ -75,7 +75,7 @@ def _priced(place: Placement, view: PoolView) -> Placement:
 
 
 def _affordable(place: Placement, spec: PoolSpec) -> bool:
-    """With a highest price or spending, a price that nobody knows is too high."""
+    """Reports whether the price is within the pool's limits. An unknown price is not, if there is a limit."""
     most = spec.spending.price or spec.spending.total
     return not most or 0 < place.price <= most
 
@@ -88,13 +88,13 @@ def _waits(place: Placement, view: PoolView, planned: Sequence[Placement], now: 
             continue
         if now < backoff_until(trouble):
             return True
-        if any(scope in other.scopes for other in (*_asked(view), *planned)):
+        if any(scope in other.scopes for other in (*_being_tried(view), *planned)):
             return True
     return False
 
 
-def _asked(view: PoolView) -> Iterator[Placement]:
-    """Where somebody waits for an answer now, this pool or another: a place is tried by one of them."""
+def _being_tried(view: PoolView) -> Iterator[Placement]:
+    """Placements with an unanswered purchase, of this pool or another. Only one pool tries a placement at a time."""
     yield from view.elsewhere
     for purchase in view.purchases:
         if purchase.state is PurchaseState.INTENDED:

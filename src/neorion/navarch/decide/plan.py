@@ -13,9 +13,9 @@ _PAST = Duration.of(ms=1)
 
 
 def plan(view: PoolView, now: Instant) -> PoolPlan:
-    """What is to be done now. Life first, then repairs, then size: each sees the pool as it stood at the start.
+    """Plans lifecycle, then repairs, then size. Each sees the pool as it was at the start.
 
-    But successors that repairs have just begun to seek are bought before anything else could take their places.
+    One exception: replacements for repairs of this same plan are bought first, so that nothing else uses their capacity.
     """
     found: list[Action | Hold] = [*node_lifecycle.advance_nodes(view, now), *repair.open_needed(view, now)]
     advanced = tuple(repair.advance_open(view, now))

@@ -1,7 +1,6 @@
 """Health policies: rules in CEL over an event, its node and the node's recent past. The first rule that matches decides.
 
-Evaluating is pure and without a limit of its own: whoever evaluates somebody's rules does it where time and memory are
-limited (`neorion.navarch.adapters.policy_engine`).
+Evaluation is pure and has no limits of its own. `neorion.navarch.adapters.policy_engine` limits its time and memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -82,7 +81,7 @@ def evaluate(policy: CompiledPolicy, situation: Mapping[str, Any]) -> PolicyResu
 
 @dataclass(frozen=True, slots=True)
 class NodeHistory:
-    """What came before an event: the node's newest events without the event itself, and its repairs."""
+    """History before an event: the node's newest events without the event itself, and its repairs."""
 
     events: Sequence[HealthEvent] = ()
     repairs: Sequence[Repair] = ()
@@ -95,7 +94,7 @@ def policy_input(
     now: Instant,
     sees: AbstractSet[str] = frozenset(VARIABLES),
 ) -> dict[str, Any]:
-    """What rules see, as plain values that travel between processes. What no rule looks at may be left out."""
+    """Variables of rules, as plain values for another process. Variables that no rule uses may be omitted."""
     known = xid(event.xid)
     recent = past.events[-RECENT_MAX:]
     seen: dict[str, Any] = {

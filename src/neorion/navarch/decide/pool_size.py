@@ -34,7 +34,7 @@ AT_ONCE_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the pool should have and who says so; `wish` is what its autoscaler asked for, before any brake."""
+    """Desired size of the pool and its source. `wish` is the autoscaler's request before limits and cooldowns."""
 
     size: int
     by: str
@@ -42,14 +42,14 @@ class Target:
 
 
 def count_members(view: PoolView) -> int:
-    """How many nodes count: an old node and its successor are one, and what others bought is not ours to count."""
+    """Number of pool members. A node and its replacement count once; adopted nodes do not count."""
     replaced = _replaced(view)
     both = sum((node := view.node(one)) is not None and is_settled(node) for one in replaced)
     return view.settled - both + sum(_is_member(node, replaced) for node in view.unsettled)
 
 
-def seated(view: PoolView) -> list[Node]:
-    """Who they are: every node is looked at, so it is asked only when one of them has to go."""
+def members(view: PoolView) -> list[Node]:
+    """Members of the pool. It reads every node, so call it only when one of them must go."""
     replaced = _replaced(view)
     return [node for node in view.nodes if _is_member(node, replaced)]
 
@@ -108,7 +108,7 @@ def resize(view: PoolView, goal: Target, seekers: Sequence[Repair], now: Instant
 
 
 def _paused(view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]) -> Iterator[Hold]:
-    """Who waits for a purchase that is not made now: nodes whose successors are not ordered yet, and the pool itself."""
+    """Holds on purchases of a paused pool: of replacements that are not bought yet, and of the pool's own size."""
     waiting = [repair.node for repair in seekers]
     for subject in [*waiting, *([view.spec.name] if have != goal.size else [])]:
         yield Hold(HoldReason.PAUSED, subject, detail=view.state.paused, pool=view.spec.name)
@@ -124,7 +124,7 @@ class _PurchaseReason:
 def _purchases_needed(
     view: PoolView, goal: Target, have: int, seekers: Sequence[Repair]
 ) -> Iterator[_PurchaseReason]:
-    """Successors first, because somebody waits for them; then the pool's own size; then spares."""
+    """Purchases in their order: replacements, because a repair waits for them; the pool's size; spares."""
     for repair in seekers:
         yield _PurchaseReason(f"takes the place of {repair.node}", repair=repair.id)
     for _ in range(goal.size - have):
@@ -156,7 +156,7 @@ def _buy(view: PoolView, shopping: Iterator[_PurchaseReason], now: Instant) -> I
 
 @dataclass(frozen=True, slots=True)
 class _SpendTracker:
-    """What a pool has and has bought, counted once for all purchases of a decision."""
+    """Machines and purchases of a pool, counted once for all purchases of a decision."""
 
     alive: int
     coming: int
@@ -206,12 +206,12 @@ def _too_much(view: PoolView, planned: Sequence[Placement]) -> Hold | None:
 
 
 def _retire(view: PoolView, surplus: int, why: str) -> Iterator[RetireNode]:
-    """Whom nobody will miss goes first: not yet serving, sick, without work, idle for longest, least used."""
+    """Retires surplus nodes in this order: not yet active, unhealthy, without work, idle for longest, least used."""
     busy = {repair.node for repair in view.open_repairs} | {
         repair.successor for repair in view.open_repairs if repair.successor
     }
     willing = [
-        node for node in seated(view) if node.id not in busy and not node.held and node.state in _RETIRABLE
+        node for node in members(view) if node.id not in busy and not node.held and node.state in _RETIRABLE
     ]
     willing.sort(key=lambda node: _missed(node, view))
     for node in willing[:surplus]:

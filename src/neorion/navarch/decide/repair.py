@@ -37,7 +37,7 @@ _REPAIRABLE = (*_OPEN, NodeState.CORDONED, NodeState.DRAINED)
 
 
 def open_needed(view: PoolView, now: Instant) -> Iterator[OpenRepair]:
-    """Unhealthy nodes whom nobody repairs yet."""
+    """Opens repairs of unhealthy nodes that have none."""
     under_repair = {repair.node for repair in view.open_repairs}
     for node in view.unsettled:
         ailment = node.ailment
@@ -117,7 +117,7 @@ def advance_open(view: PoolView, now: Instant) -> Iterator[Action]:
         if repair.step is RepairStep.WAITING:
             continue
         if node is None or node.state is NodeState.TERMINATED:
-            yield from _gone(repair)
+            yield from machine_gone(repair)
         elif _recovered_from_silence(repair, node):
             yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "it is heard again")
             if node.state is NodeState.DRAINING:
@@ -139,7 +139,7 @@ def awaiting_replacement(view: PoolView, decided: Collection[Action]) -> list[Re
 
 
 def _hold(repair: Repair, node: Node, view: PoolView, now: Instant) -> Hold | None:
-    """What keeps this repair from beginning, budgets and common causes apart."""
+    """Hold on the start of a repair, for reasons other than budgets and common causes."""
     if view.state.paused:
         return Hold(HoldReason.PAUSED, node.id, detail=view.state.paused, pool=view.spec.name)
     if repair.approved:
@@ -152,7 +152,7 @@ def _hold(repair: Repair, node: Node, view: PoolView, now: Instant) -> Hold | No
 
 
 def _consent(repair: Repair, node: Node, view: PoolView) -> Hold | None:
-    """What only a person may begin."""
+    """Hold on a repair that needs a person's approval."""
     rules = view.spec.health
     if repair.remedy.costs_the_node and not rules.auto_replace:
         return Hold(HoldReason.AUTO_REPLACE_OFF, node.id)
@@ -193,8 +193,9 @@ def _recovered_from_silence(repair: Repair, node: Node) -> bool:
     return early and not repair.by and repair.signature == EventKind.SILENCE and node.ailment is None
 
 
-def _gone(repair: Repair) -> Iterator[Action]:
-    if repair.step is RepairStep.CORDONING:
+def machine_gone(repair: Repair) -> Iterator[AdvanceRepair]:
+    """The end of an open repair whose machine is gone."""
+    if repair.step in (RepairStep.WAITING, RepairStep.CORDONING):
         yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "its machine is gone")
     elif repair.step is RepairStep.VERIFYING:
         yield AdvanceRepair(repair.id, RepairStep.FAILED, "its machine is gone")
@@ -249,7 +250,10 @@ def _after_cordon(
 
 
 def can_surge(view: PoolView, repair: Repair, now: Instant) -> bool:
-    """Whether a successor may stand beside the old node: a spare waits, or the pool may surge and pay for it, and a cloud has quota."""
+    """Reports whether a replacement may exist beside the old node.
+
+    It may if there is a spare, or if the pool may surge within its spending and a cloud has quota.
+    """
     if any(ready_spare(node) for node in view.unsettled):
         return True
     scaling, old = view.spec.scaling, view.node(repair.node)
@@ -274,7 +278,7 @@ def can_surge(view: PoolView, repair: Repair, now: Instant) -> bool:
 
 
 def _over_quota(place: Placement, view: PoolView, now: Instant) -> bool:
-    """For as long as the place is left alone for it. After that a successor is asked for once more: quota may have grown."""
+    """Reports whether a placement lacked quota lately. After the back-off it is tried again, because quota may have grown."""
     troubles = (view.troubles.get(scope) for scope in place.scopes)
     return any(one is not None and one.kind == "quota" and now < backoff_until(one) for one in troubles)
 

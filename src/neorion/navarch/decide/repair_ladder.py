@@ -12,7 +12,7 @@ from neorion.navarch.model.spec import RepairLadder
 def next_remedy(
     node: Node, ailment: Ailment, past: Iterable[Repair], ladder: RepairLadder, now: Instant
 ) -> Remedy:
-    """What the policy advises, or harder if that was tried often enough: but never for an application's error."""
+    """The policy's remedy, or a harder one after enough tries. Never a remedy for an application's error."""
     remedy = ailment.remedy
     if remedy is Remedy.NOTHING or ailment.is_the_workloads:
         return remedy

@@ -1,4 +1,4 @@
-"""What another policy would have made of what happened."""
+"""Replay of past events against another policy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ def differences(
 ) -> Iterator[Difference]:
     for event, old, new in zip(events, before, after, strict=True):
         if (old.result, old.remedy, old.certain) != (new.result, new.remedy, new.certain):
-            yield Difference(node.id, event.at, event.words, _words(old), _words(new))
+            yield Difference(node.id, event.at, event.description, _describe(old), _describe(new))
 
 
 def outcome(
     node: Node, events: Sequence[HealthEvent], verdicts: Sequence[PolicyResult], rules: HealthRules
 ) -> str:
-    """What the node would have needed in the end: the hardest remedy that was called for, nothing where it stayed well."""
+    """The hardest remedy that the node would have needed; empty if it stayed healthy."""
     called = ""
     rung = 0
     for event, verdict in zip(events, verdicts, strict=True):
@@ -51,6 +51,6 @@ def outcome(
     return called
 
 
-def _words(verdict: PolicyResult) -> str:
+def _describe(verdict: PolicyResult) -> str:
     sure = ", certain" if verdict.certain else ""
     return f"{verdict.result.value}, {verdict.remedy.value}{sure} ({verdict.rule or 'no rule'})"

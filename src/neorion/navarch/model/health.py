@@ -1,4 +1,4 @@
-"""What agents report, what a policy makes of it, and what ails a node."""
+"""Health events, policy results and ailments of nodes."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ from neorion.keel.base import Instant
 
 
 class Health(StrEnum):
-    """UNKNOWN: nobody has spoken for it, or not for too long."""
+    """Health of a node. It is UNKNOWN before the first heartbeat and after a long silence."""
 
     UNKNOWN = "unknown"
     HEALTHY = "healthy"
@@ -18,7 +18,7 @@ class Health(StrEnum):
 
 
 class EventKind(StrEnum):
-    """What kind of thing an agent saw. SILENCE is seen by the control plane."""
+    """Kind of an agent's event. SILENCE comes from the control plane."""
 
     XID = "xid"
     ECC_DOUBLE_BIT = "ecc_dbe"
@@ -54,11 +54,11 @@ class HealthEvent(Struct, frozen=True, omit_defaults=True):
         return f"xid {self.xid}" if self.kind is EventKind.XID else self.kind.value
 
     def like(self, other: "HealthEvent") -> bool:
-        """Whether both have one signature."""
+        """Reports whether both events have the same signature."""
         return self.kind is other.kind and (self.xid == other.xid or self.kind is not EventKind.XID)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The signature with its meaning: "XID 79 (GPU has fallen off the bus)"."""
         if self.kind is EventKind.XID:
             return f"XID {self.xid} ({xid(self.xid).name})"
@@ -66,7 +66,7 @@ class HealthEvent(Struct, frozen=True, omit_defaults=True):
 
 
 class PolicyResult(Struct, frozen=True, omit_defaults=True):
-    """What the policy says of one event: the rule that matched first, and why."""
+    """Result of a policy for one event: the first rule that matched, and its reason."""
 
     rule: str
     result: Health
@@ -77,7 +77,7 @@ class PolicyResult(Struct, frozen=True, omit_defaults=True):
 
 
 class Ailment(Struct, frozen=True, omit_defaults=True):
-    """What is wrong with a node, for as long as it is. `bursts` counts sightings with silence between them."""
+    """A current problem of a node. `bursts` counts groups of sightings with quiet time between them."""
 
     signature: str
     sentence: str

@@ -7,7 +7,7 @@ from neorion.keel.base import Instant
 
 
 class HoldReason(StrEnum):
-    """What stands in the way of a repair or a purchase."""
+    """Reason why a repair or a purchase waits."""
 
     BUDGET = "budget"
     BUDGET_RATE = "budget_rate"

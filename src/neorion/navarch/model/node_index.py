@@ -8,10 +8,10 @@ from neorion.navarch.model.state import NodeState
 
 
 class PoolNodeIndex:
-    """Large fleets are almost only nodes that serve in good health. Those are counted; rules look at the others.
+    """Index of a pool's nodes. Most nodes of a large fleet are active and healthy: they are counted, and rules read the others.
 
-    `put` and `drop` are the only ways in and out, `heard` the only way to change the order of `speakers`: who was heard last
-    stands last, so that whoever looks for silence looks at the first few.
+    `put` and `drop` change its contents. `heard` moves a node to the end of `speakers`, so that a search for silent nodes reads
+    only the first few.
     """
 
     __slots__ = ("nodes", "settled", "speakers", "unsettled")

@@ -1,4 +1,4 @@
-"""What navarch remembers of each thing. Records are values: a change is a new record."""
+"""Records of navarch. Records are values: a change is a new record."""
 
 from enum import StrEnum
 
@@ -13,14 +13,14 @@ from neorion.navarch.model.state import NodeState, PurchaseState, RepairStep
 
 
 class Origin(StrEnum):
-    """JOINED: bought by somebody else. It is watched and cordoned; it is given back only when a person approves."""
+    """Origin of a machine. A JOINED one was not bought by navarch, and is terminated only after a person's approval."""
 
     BOUGHT = "bought"
     JOINED = "joined"
 
 
 class Placement(Struct, frozen=True, omit_defaults=True):
-    """Where a machine is, or is to be bought, and for how much. `price` is dollars an hour; 0 is not known."""
+    """Provider, zone and type of a machine that exists or is to be bought. `price` is dollars an hour; 0 is unknown."""
 
     provider: str
     instance_type: str
@@ -89,13 +89,13 @@ class Node(Struct, frozen=True, omit_defaults=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its agent may call it."""
-        told = (str(self.id), str(self.machine), self.machine_name or str(self.purchase), self.kube_name)
-        return tuple(dict.fromkeys(name for name in told if name))
+        """Names that its agent may use for it."""
+        names = (str(self.id), str(self.machine), self.machine_name or str(self.purchase), self.kube_name)
+        return tuple(dict.fromkeys(name for name in names if name))
 
 
 class Purchase(Struct, frozen=True, omit_defaults=True):
-    """The decision to buy one machine, and what became of it."""
+    """The purchase of one machine: intent and result."""
 
     id: IntentId
     node: NodeId
@@ -144,7 +144,7 @@ class FailureStreak(Struct, frozen=True, omit_defaults=True):
 
 
 class PoolState(Struct, frozen=True, omit_defaults=True):
-    """What a pool remembers beyond its configuration. `wanted` is what an operator or the autoscaler asked for last."""
+    """State of a pool beyond its configuration. `wanted` is the last size that an operator or the autoscaler set."""
 
     name: str
     wanted: int = -1

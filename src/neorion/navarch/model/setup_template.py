@@ -16,5 +16,5 @@ def variables_in(template: str) -> list[str]:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """Whatever a value holds, the shell takes it for one word. Every variable of the template must have one."""
+    """Fills in the template. Values are quoted for the shell, and every variable of the template must have one."""
     return _PLACE.sub(lambda found: shlex.quote(values[found[1]]), template)

@@ -12,7 +12,7 @@ _MINUTE = Duration.of(minutes=1)
 
 
 class Strategy(StrEnum):
-    """How the place of the next purchase is chosen."""
+    """Order in which placements are tried for a purchase."""
 
     PRIORITY = "priority"
     ROUND_ROBIN = "round-robin"
@@ -62,7 +62,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much may be out of service at once, or with `per`, how many repairs may begin in that time.
+    """A limit on nodes out of service at once, or with `per`, on repairs that begin in that time.
 
     It counts only repairs for its `reasons` (signatures, "" for all) in its `zones`, while one of its `windows` is open.
     `each_zone` counts every zone for itself.
@@ -78,7 +78,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class RepairLadder:
-    """How patient treatment is: tries of one rung before the next, and the pause between them.
+    """Escalation of remediation: tries of one rung before the next, and the pause between them.
 
     `memory` is how long a treatment counts. A host that cost `lemon` nodes in `host_memory` is not bought again.
     """
@@ -103,7 +103,7 @@ class CommonCause:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long each part of a node's life may take. `verify` is how long a new node must be well before it serves."""
+    """Time limits of a node's states. `verify` is the time for which a new node must be healthy before it is active."""
 
     heartbeat: Duration = field(default=Duration.of(seconds=30))
     silence: Duration = field(default=Duration.of(seconds=90))
@@ -141,7 +141,7 @@ class ReactiveAutoscaler:
 
 @dataclass(frozen=True, slots=True)
 class QueueAutoscaler:
-    """As many nodes as the jobs that wait and run need."""
+    """Sizes the pool for pending and running jobs."""
 
     jobs_per_node: int = 10
 
@@ -175,7 +175,7 @@ class PredictiveAutoscaler:
 
 
 class CompositeMode(StrEnum):
-    """How a composite joins what its parts ask for."""
+    """Function by which a composite joins the sizes of its parts."""
 
     MAX = "max"
     MIN = "min"
@@ -229,9 +229,9 @@ class SpendLimits:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """How a new machine gets its agent: commands over SSH, with variables filled in. Without commands it brings its own.
+    """Installation of the agent on a new machine by commands over SSH. Without commands the image contains an agent.
 
-    `first_contact` believes the host key that a machine shows first; otherwise it must show the one it was given.
+    `first_contact` trusts the first host key of a machine. Otherwise the machine must have the key that it was given.
     """
 
     commands: tuple[str, ...] = ()
@@ -256,5 +256,5 @@ class PoolSpec:
     labels: tuple[tuple[str, str], ...] = ()
     ssh_keys: tuple[str, ...] = ()
     image: str = ""
-    # Agents of machines that somebody else bought may join the pool.
+    # Agents of machines that navarch did not buy may join the pool.
     adopt: bool = False

@@ -1,4 +1,4 @@
-"""What a decision sees: one pool at one moment, as values."""
+"""Input of decisions: one pool at one moment, as values."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ Gang: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the pool's users want. None is not known, which is not the same as nothing.
+    """Demand of the pool's users. None is unknown, which differs from zero.
 
     `utilisation` is in percent; `samples` are its averages over the pool, the oldest first.
     """
@@ -57,14 +57,14 @@ class Demand:
     samples: tuple[float, ...] = ()
     pending: int | None = None
     running: int | None = None
-    # GPUs in use on each node that has work, by what its scheduler calls it, and what waits; where that is known.
+    # GPUs in use on each node with work, by the scheduler's name of the node, and waiting work; empty where unknown.
     busy: Mapping[str, int] = field(default_factory=dict[str, int])
     waiting: tuple[Gang, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """What is known of one place: its price, and whether it has any; None where it does not tell."""
+    """Price and availability of a placement. `available` is None where the provider does not report it."""
 
     price: float = 0.0
     available: bool | None = None
@@ -72,7 +72,7 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class DesiredSize:
-    """What an autoscaler asked for, and when: shrinking looks back over these."""
+    """A size that an autoscaler requested, with its time. Scaling down considers the recent ones."""
 
     at: Instant
     size: int
@@ -116,7 +116,7 @@ class PoolView:
         return self.roll.nodes.get(node)
 
     def successor(self, repair: Repair) -> Node | None:
-        """Who takes the place of the repair's node; nobody while there is none, or when that one went again."""
+        """The node that replaces the repair's node; None if there is none yet, or if it is leaving."""
         found = self.node(repair.successor) if repair.successor else None
         return None if found is None or found.state.leaving else found
 
@@ -131,16 +131,16 @@ class PoolView:
 
     @cached_property
     def paid(self) -> Sequence[Node]:
-        """Of those, the ones that were bought here and are not leaving: what others bought counts against no limit."""
+        """Unsettled nodes that navarch bought and that are not leaving. Adopted nodes count against no limit."""
         return [node for node in self.unsettled if node.origin is Origin.BOUGHT and not node.state.leaving]
 
     @cached_property
     def settled(self) -> int:
-        """How many serve in good health."""
+        """Number of nodes that are active and healthy."""
         return self.roll.settled.total()
 
     def speaking(self) -> Iterator[tuple[Node, Instant]]:
-        """Nodes whose silence would be news, and when each was heard last: the longest silent first."""
+        """Nodes that should send heartbeats, with the time of the last one, the longest silent first."""
         for name in self.roll.speakers:
             node = self.roll.nodes[name]
             heard = self.pulse(name).heard or self.started
@@ -153,13 +153,13 @@ class PoolView:
 
     @cached_property
     def dollars(self) -> float:
-        """What its machines cost an hour, and those that are on their way."""
+        """Price of its machines per hour, including those that are being created."""
         settled = sum(place.price * count for place, count in self.roll.settled.items())
         return settled + sum(node.place.price for node in self.unsettled if not node.state.leaving)
 
     @cached_property
     def spread(self) -> Counter[tuple[str, str, str]]:
-        """How many nodes are where."""
+        """Number of nodes by placement."""
         found = Counter(node.place.where for node in self.unsettled)
         for place, count in self.roll.settled.items():
             found[place.where] += count

@@ -72,7 +72,7 @@ class AgentEndpoint(AgentService):
         return answer
 
     def _orders(self, node: Node, request: pb.HeartbeatRequest) -> list[pb.Order]:
-        """What the node is to do, after what it says of what it was to do."""
+        """Treatments that the node must carry out, after applying its results of earlier ones."""
         repair, healer = self._fleet.deck.book.open_repairs.get(node.id), self._fleet.healer
         if repair is None or repair.step is not RepairStep.TREATING:
             return []

@@ -95,23 +95,23 @@ def _owners(shared: SharedTokens) -> dict[str, Principal]:
 
 
 def secret_digest(secret: str) -> str:
-    """What is kept of a machine's own secret; nothing of none."""
+    """Stored hash of a machine's own secret; empty without a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest() if secret else ""
 
 
 def calling_node() -> NodeId:
-    """The node that the caller's token speaks for."""
+    """The node of the caller's token."""
     return NodeId(caller().name)
 
 
 def check_is_node(node: NodeId | None) -> bool:
-    """Whether it comes with the node's own token; None is a machine that nobody knows.
+    """Reports whether the caller has the node's own token. None is an unknown machine.
 
-    A node may register neither as another nor a new one; who has no node yet may be any.
+    A node may not register as another node or as a new one. A caller without a node may register as any.
     """
     who = caller()
     if NODE in who.roles and who.name != node:
-        other = node or "a machine that nobody knows"
+        other = node or "an unknown machine"
         raise Denied(
             "navarch.other_node",
             f"This token speaks for {who.name}, not for {other}.",

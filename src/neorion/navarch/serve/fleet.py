@@ -97,14 +97,14 @@ class FleetEndpoint(FleetService):
         )
 
     async def _events(self, name: str, limit: int) -> pb.HistoryResponse:
-        """What the node's agent reported, as it was taken down."""
+        """Recorded events of the node's agent."""
         found = await events_of(self._deck.store, self._deck.node(name).id, limit)
         return pb.HistoryResponse(
             lines=[
                 pb.Line(
                     at_ms=wire.ms(event.at),
                     event=seen.signature,
-                    sentence=seen.message or seen.words,
+                    sentence=seen.message or seen.description,
                     data={"event": event.body},
                 )
                 for event, seen in found

@@ -19,7 +19,7 @@ _BEFORE = {
 
 
 class FleetMetrics:
-    """Gauges are read off the book when somebody asks; durations are observed when something is over."""
+    """Metrics of the fleet. Gauges are read at each scrape; durations are observed when something ends."""
 
     def __init__(self, metrics: Metrics, fleet: FleetController) -> None:
         self._metrics = metrics

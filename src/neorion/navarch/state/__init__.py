@@ -1,6 +1,6 @@
-"""What navarch knows: the book in memory, the journal that makes it durable, and the schema of the store.
+"""State of navarch: the fleet in memory, the journal that makes it durable, and the schema of the store.
 
-Keeps records and answers questions about them. Which record should come next is not decided here.
+Keeps records and queries them. `decide` chooses their changes.
 """
 
 from neorion.navarch.state.codec import HistoryEntry, Installation

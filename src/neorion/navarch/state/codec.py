@@ -18,14 +18,14 @@ from neorion.navarch.model import (
 
 
 class Installation(Struct, frozen=True):
-    """Who buys, and the secret from which its nodes' tokens are made."""
+    """Id of this installation, and the secret that signs its nodes' tokens."""
 
     id: InstallationId
     secret: str
 
 
 class HistoryEntry(Struct, frozen=True, omit_defaults=True):
-    """One line of a story: a stable word for machines, a sentence for people."""
+    """One entry of a history: a stable word for machines, a sentence for people."""
 
     event: str
     sentence: str

@@ -70,7 +70,7 @@ class FleetState:
         self.events: dict[NodeId, deque[HealthEvent]] = {}
         # By every name that an agent may use for its machine.
         self.names: dict[str, dict[NodeId, None]] = {}
-        # Those whose effects are still to be looked at, because they changed; whoever looks takes them out.
+        # Nodes that changed since the fleet controller last started their effects.
         self.touched: dict[NodeId, None] = {}
         self.repairs_of: dict[NodeId, dict[RepairId, Repair]] = {}
         # At most one for each node.
@@ -193,7 +193,7 @@ class FleetState:
     # Views.
 
     def view(self, spec: PoolSpec, started: Instant) -> PoolView:
-        """Of this moment: what changes by itself is not copied."""
+        """A view of the pool at this moment. Mutable indexes in it are not copied."""
         shelf = self.shelf(spec.name)
         return PoolView(
             spec=spec,

@@ -36,7 +36,7 @@ class _Batch:
 
 
 class Journal(WriteBehind[_Batch]):
-    """What memory knows of the fleet and the store does not yet."""
+    """Changes of the fleet in memory that the store does not have yet."""
 
     def __init__(self, store: Store, clock: Clock, rng: Rng) -> None:
         super().__init__(store, clock, rng, _Batch)

@@ -39,7 +39,7 @@ async def load(store: Store, book: FleetState, now: Instant) -> None:
 
 
 async def installation(store: Store, ids: Ids) -> Installation:
-    """Who we are: made once, kept for ever."""
+    """Loads this installation's id and secret. They are created once."""
     fresh = Installation(ids.new(InstallationId), ids.secret())
     body = encode(fresh)
     await store.write(
@@ -64,7 +64,7 @@ async def story_of(store: Store, subject: str, limit: int) -> list[tuple[EventRe
 
 
 async def events_of(store: Store, node: NodeId, limit: int) -> list[tuple[EventRecord, HealthEvent]]:
-    """What a node's agent reported, the oldest first."""
+    """Recorded events of a node's agent, the oldest first."""
     events = await store.read(lambda tx: HEALTH.recent(tx, node, limit))
     return [(event, from_text(HealthEvent, event.body)) for event in reversed(events)]
 

@@ -1,6 +1,6 @@
-"""For the tests of navarch and of whoever builds on it: builders for records and views.
+"""Builders of records and views, for tests of navarch and of software that uses it.
 
-No room of navarch imports this.
+No other package of navarch imports this one.
 """
 
 from neorion.navarch.testing.builders import NOW, ailment, later, node, nodes, pool_view, repair, spec

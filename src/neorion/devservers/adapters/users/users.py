@@ -37,12 +37,13 @@ _LOOK_EVERY: Final = Duration.of(ms=250)
 
 @dataclass(frozen=True, slots=True)
 class UserRequest:
-    """What an administrator asks for. Keys, groups and a login that are not given stay; an empty login goes."""
+    """What an administrator asks for. Keys, groups, a login and a queue that are not given stay; empty ones go."""
 
     quota: UserQuota = UserQuota()  # noqa: RUF009 -- frozen
     keys: tuple[str, ...] | None = None
     groups: tuple[str, ...] | None = None
     github: str | None = None
+    cluster_queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,10 @@ class TenantManager:
             "quota": msgspec.to_builtins(request.quota),
         }
         github = kept.github if request.github is None else request.github
-        manifest = {"metadata": {"name": name}, "spec": {**spec, **({"github": github} if github else {})}}
+        queue = kept.cluster_queue if request.cluster_queue is None else request.cluster_queue
+        given = {"github": github, "clusterQueue": queue}
+        spec |= {field: value for field, value in given.items() if value}
+        manifest = {"metadata": {"name": name}, "spec": spec}
         client = self._client.rehearsing() if dry_run else self._client
         # By force: this command wins over earlier writers of the object.
         after = await client.apply(USERS, manifest, MANAGER, force=True)

@@ -35,7 +35,7 @@ def scale_groups(file: ClusterFile) -> tuple[ScaleGroup, ...]:
 
 
 def behaviours(file: ClusterFile) -> Mapping[str, FaultProfile]:
-    """How a pretended platform treats each group."""
+    """Faults that the simulated platform injects into each scale group."""
     pieces = {name: group.slice_template.local for name, group in file.scale_groups.items()}
     return {
         name: FaultProfile(
@@ -51,10 +51,10 @@ def behaviours(file: ClusterFile) -> Mapping[str, FaultProfile]:
 
 
 def caps(file: ClusterFile) -> UserQuotas:
-    """What users may have at once."""
+    """Quotas of users."""
     usual = file.limits
-    everybody = Quota(usual.running_tasks, usual.cpu.milli, usual.memory.whole, usual.gpus)
-    return UserQuotas(everybody, {user: _cap(everybody, limit) for user, limit in usual.users.items()})
+    default = Quota(usual.running_tasks, usual.cpu.milli, usual.memory.whole, usual.gpus)
+    return UserQuotas(default, {user: _quota(default, limit) for user, limit in usual.users.items()})
 
 
 def runtime(file: ClusterFile, group: ScaleGroupConfig) -> RuntimeName:
@@ -72,7 +72,7 @@ def container_flags(file: ClusterFile, group: str) -> tuple[str, ...]:
 
 
 def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
-    """What the platform of worker Pods is told. The file must have a section for one."""
+    """Settings of the platform for worker Pods. The file must have a section for one."""
     platform, service = file.platform.in_cluster, file.controller.service
     if platform is None or service is None:
         raise Invalid("iris.platform", "The cluster file has no section for worker Pods.")
@@ -110,7 +110,7 @@ def _template(group: ScaleGroupConfig, runtime: RuntimeName, *, shared: bool) ->
     return GroupTemplate()
 
 
-def _cap(usual: Quota, limit: UserLimit) -> Quota:
+def _quota(usual: Quota, limit: UserLimit) -> Quota:
     return Quota(
         usual.tasks if limit.running_tasks is None else limit.running_tasks,
         usual.cpu_milli if limit.cpu is None else limit.cpu.milli,

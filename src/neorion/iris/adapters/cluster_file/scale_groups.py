@@ -38,14 +38,14 @@ GroupName = Annotated[
 
 
 class Accelerator(StrEnum):
-    """What a machine computes on."""
+    """Kind of processor that tasks of the group use."""
 
     CPU = "cpu"
     GPU = "gpu"
 
 
 class MachineResources(Model):
-    """What one machine offers."""
+    """Capacity of one machine."""
 
     cpu: QuantityField = Field(description="Cores.")
     ram: QuantityField = Field(description="Memory.")
@@ -61,7 +61,7 @@ class MachineResources(Model):
 
 
 class ComputeClass(StrEnum):
-    """How CoreWeave sells a machine."""
+    """CoreWeave's terms for a machine: reserved or spot."""
 
     DEFAULT = "default"
     SPOT = "spot"
@@ -86,7 +86,7 @@ class CoreweaveSlice(Model):
 
 
 class KubernetesSlice(Model):
-    """The worker Pods of a slice on nodes that somebody else provides."""
+    """The worker Pods of a slice on nodes that exist already."""
 
     node_selector: dict[str, str] = Field(
         default_factory=dict, description="Labels that the nodes of its Pods must have."
@@ -95,7 +95,7 @@ class KubernetesSlice(Model):
 
 
 class LocalFaults(Model):
-    """What goes wrong on purpose, to see the cluster heal."""
+    """Faults that are injected to exercise recovery."""
 
     quota: int | None = Field(
         default=None, ge=0, description="More slices than this at once are refused for quota."
@@ -115,7 +115,7 @@ class LocalSliceModel(Model):
 
 
 class SliceTemplate(Model):
-    """How the platform makes a slice. What the group says already may be left out here."""
+    """Template of a slice. Settings that the group has already may be omitted here."""
 
     accelerator_type: Accelerator | None = Field(
         default=None, description="The group's, if it is written again."

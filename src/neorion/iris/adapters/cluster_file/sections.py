@@ -20,7 +20,7 @@ User = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-
 
 
 class RuntimeName(StrEnum):
-    """How workers start tasks."""
+    """Runtime that starts tasks."""
 
     PROCESS = "process"
     CONTAINERD = "containerd"
@@ -65,7 +65,7 @@ def never_zero(section: Model, *names: str) -> Iterator[Problem]:
 
 
 class InCluster(Model):
-    """What holds for worker Pods on any Kubernetes cluster."""
+    """Settings of worker Pods that are the same on every Kubernetes cluster."""
 
     namespace: NameField = Field(default="iris", description="The namespace of the worker Pods.")
     kubeconfig_path: str = Field(
@@ -85,13 +85,13 @@ class InCluster(Model):
         return never_zero(self, "stop_grace")
 
 
-class KubernetesPlatform(InCluster):
+class KubernetesPlatformModel(InCluster):
     """Any Kubernetes cluster: slices are worker Pods, on nodes that are there or that an autoscaler adds."""
 
     host_network: bool = Field(default=False, description="Gives worker Pods the network of their nodes.")
 
 
-class CoreweavePlatform(InCluster):
+class CoreweavePlatformModel(InCluster):
     """CoreWeave: slices are NodePools with a worker Pod on each node."""
 
     region: str = Field(min_length=1, description="Where the Kubernetes cluster runs, as in `LGA1`.")
@@ -122,8 +122,8 @@ class PlatformModel(Model):
         default="iris",
         description="Begins the labels on everything this installation makes, as in `iris-managed`.",
     )
-    coreweave: CoreweavePlatform | None = Field(default=None, description="Slices on CoreWeave.")
-    kubernetes: KubernetesPlatform | None = Field(
+    coreweave: CoreweavePlatformModel | None = Field(default=None, description="Slices on CoreWeave.")
+    kubernetes: KubernetesPlatformModel | None = Field(
         default=None, description="Slices on any Kubernetes cluster."
     )
     local: LocalPlatformModel | None = Field(default=None, description="Slices on this machine.")
@@ -132,7 +132,7 @@ class PlatformModel(Model):
         return one_arm(self)
 
     @property
-    def in_cluster(self) -> KubernetesPlatform | CoreweavePlatform | None:
+    def in_cluster(self) -> KubernetesPlatformModel | CoreweavePlatformModel | None:
         """The cluster of the worker Pods, if they are Pods."""
         return self.coreweave or self.kubernetes
 
@@ -200,7 +200,7 @@ class Controller(Model):
 
 
 class Bootstrap(Model):
-    """What a new machine starts."""
+    """Worker program of a new machine."""
 
     docker_image: str = Field(default="", description="The worker's image; needed for worker Pods.")
     worker_port: int = Field(default=10001, ge=1, le=65535, description="The worker's own port.")
@@ -242,7 +242,7 @@ class Timeouts(Model):
 
 
 class AutoscalerModel(Model):
-    """How quickly scale groups follow demand."""
+    """Timing of the autoscaler."""
 
     evaluation_interval: DurationField = Field(
         default=Duration.of(seconds=10),
@@ -263,7 +263,7 @@ class AutoscalerModel(Model):
 
 
 class Defaults(Model):
-    """What holds for every scale group."""
+    """Settings of every scale group."""
 
     bootstrap: Bootstrap = Field(default_factory=Bootstrap, description="What a new machine starts.")
     timeouts: Timeouts = Field(default_factory=Timeouts, description="When a slice has failed.")
@@ -289,14 +289,14 @@ class Storage(Model):
 
 
 class Account(Model):
-    """Somebody who may use the cluster."""
+    """An account of a user."""
 
     token: SecretValue = Field(description="What they show; best a reference, as in `${file:alice.token}`.")
     admin: bool = Field(default=False, description="May act for others and manage workers.")
 
 
 class Auth(Model):
-    """Who may use the cluster. Without accounts only its administrator may.
+    """Accounts of users. Without any, only the administrator may use the cluster.
 
     Tasks run as the user of their worker. One user's task can read what the worker and other tasks can read.
     """
@@ -334,7 +334,7 @@ class Auth(Model):
 
 
 class UserLimit(Model):
-    """What one user may have at once, where it is not what everybody may."""
+    """Quota of one user, where it differs from the default."""
 
     running_tasks: int | None = Field(default=None, ge=0, description="Tasks at once; 0 is no limit.")
     cpu: QuantityField | None = Field(default=None, description="Cores at once; 0 is no limit.")
@@ -343,7 +343,7 @@ class UserLimit(Model):
 
 
 class Limits(Model):
-    """What users may have at once."""
+    """Quotas of users."""
 
     running_tasks: int = Field(default=0, ge=0, description="Tasks a user runs at once; 0 is no limit.")
     cpu: QuantityField = Field(default=Quantity(0), description="Cores a user has at once; 0 is no limit.")
@@ -357,7 +357,7 @@ class Limits(Model):
 
 
 class Retention(Model):
-    """How long the controller remembers what is over."""
+    """Retention of ended jobs, results and logs."""
 
     jobs: DurationField = Field(
         default=Duration.of(hours=7 * 24),

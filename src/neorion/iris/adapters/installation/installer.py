@@ -121,7 +121,7 @@ class Installer:
         return next((why for pod in pods if (why := waiting(pod))), "The controller starts.")
 
     async def _pool(self) -> str:
-        """What the controller's own machine waits for."""
+        """Reason why the controller's own NodePool is not ready, or an empty string."""
         if not any(manifest["kind"] == NODE_POOL.name for manifest in self._manifests):
             return ""
         try:
@@ -131,9 +131,7 @@ class Installer:
         met = pool.says("AtTarget")
         if met is not None and met.holds:
             return ""
-        refused = [
-            said for said in pool.status.conditions if said.status == "False" and said.type != "AtTarget"
-        ]
+        refused = [one for one in pool.status.conditions if one.status == "False" and one.type != "AtTarget"]
         if refused and not promised(pool):
             return f"The NodePool {POOL_NAME} waits: {refused[0].reason}: {refused[0].message}"
         return f"The machine of {POOL_NAME} boots; this can take half an hour."

@@ -47,7 +47,7 @@ def kind_of(manifest: Manifest) -> Kind[Any]:
 
 
 def names_of(file: ClusterFile) -> Names:
-    """What tells this installation from others."""
+    """Names that tell this installation from others."""
     if (cluster := file.platform.in_cluster) is None:
         raise Invalid(
             "iris.not_in_cluster",

@@ -1,4 +1,4 @@
-"""What a pretended platform does wrong on purpose: the same rules for processes on this machine and for a simulation."""
+"""Fault injection for simulated platforms: the same rules for processes on this machine and for a simulation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,7 +8,7 @@ from neorion.keel.base import Duration, NoCapacity, QuotaExceeded
 
 @dataclass(frozen=True, slots=True)
 class FaultProfile:
-    """How a platform treats one scale group.
+    """Faults of one scale group.
 
     It boots machines in `boot_delay`, refuses more than `quota` slices at once, has no capacity for the first
     `no_capacity` requests, never boots the first `stuck` slices, and loses a machine of each `lost_after` it booted.
@@ -21,23 +21,23 @@ class FaultProfile:
     lost_after: Duration | None = None
 
 
-_WELL = FaultProfile()
+_NO_FAULTS = FaultProfile()
 
 
 class FaultInjector:
-    """Admits slices, or refuses them as their group's behaviour says. Counts from the start of the process."""
+    """Admits or refuses slices by the profile of their group. Counts from the start of the process."""
 
     def __init__(self, behaviours: Mapping[str, FaultProfile]) -> None:
         self._behaviours = dict(behaviours)
 
     def of(self, group: str) -> FaultProfile:
-        return self._behaviours.get(group, _WELL)
+        return self._behaviours.get(group, _NO_FAULTS)
 
-    def behave(self, group: str, behaviour: FaultProfile) -> None:
+    def set_faults(self, group: str, behaviour: FaultProfile) -> None:
         self._behaviours[group] = behaviour
 
     def admit(self, group: str, existing: int) -> bool:
-        """Whether the slice will ever boot; raises if there is none to be had."""
+        """Returns False if the slice will never boot. Raises if the group has no capacity or no quota."""
         now = self.of(group)
         if now.no_capacity:
             self._behaviours[group] = replace(now, no_capacity=now.no_capacity - 1)

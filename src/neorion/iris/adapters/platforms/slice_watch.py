@@ -1,4 +1,4 @@
-"""Changes of slices on their way to those who listen, and waits that a clock bounds."""
+"""Watches of slice changes, and waits that a clock bounds."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,14 +14,14 @@ from neorion.keel.clock import Clock
 
 
 class SliceWatch(AsyncIterator[SliceStatus]):
-    """What changed since it was last asked: of each slice the latest, so that a slow listener costs no memory."""
+    """Changes since the last read. It keeps only the latest of each slice, so that a slow reader costs no memory."""
 
     def __init__(self) -> None:
         self._waiting: dict[SliceId, SliceStatus] = {}
         self._woken = asyncio.Event()
         self._closed = False
 
-    def take(self, seen: SliceStatus) -> None:
+    def put(self, seen: SliceStatus) -> None:
         # Again at the end: the order is that of the latest changes.
         self._waiting.pop(seen.id, None)
         self._waiting[seen.id] = seen
@@ -49,11 +49,11 @@ class SliceWatch(AsyncIterator[SliceStatus]):
 
 
 class SliceBroadcaster:
-    """Tells everybody who listens. Whoever drops their listener is forgotten."""
+    """Sends changes to every watch. A watch that is garbage collected is removed."""
 
     def __init__(self) -> None:
         self._numbers = count()
-        # By number, because the order in which listeners wake must not depend on addresses.
+        # By number, because the order in which watches wake must not depend on memory addresses.
         self._listeners: WeakValueDictionary[int, SliceWatch] = WeakValueDictionary()
 
     def listen(self) -> SliceWatch:
@@ -61,9 +61,9 @@ class SliceBroadcaster:
         self._listeners[next(self._numbers)] = listener
         return listener
 
-    def tell(self, seen: SliceStatus) -> None:
+    def publish(self, seen: SliceStatus) -> None:
         for listener in list(self._listeners.values()):
-            listener.take(seen)
+            listener.put(seen)
 
     def close(self) -> None:
         for listener in list(self._listeners.values()):
@@ -71,7 +71,7 @@ class SliceBroadcaster:
 
 
 async def wait_at_most(clock: Clock, span: Duration, wait: Callable[[], Awaitable[None]]) -> bool:
-    """Whether `wait` came to its end before the time was up."""
+    """Returns True if `wait` finished in time."""
     ended = False
     async with anyio.create_task_group() as group:
 

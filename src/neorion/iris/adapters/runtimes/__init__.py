@@ -1,4 +1,4 @@
-"""How a worker runs an attempt: one folder or module for each way.
+"""Runtimes: one folder or module for each way in which a worker runs an attempt.
 
-Every one keeps the contract in `tests/contracts/test_runtime.py`. What to run, when and where is decided elsewhere.
+Each keeps the contract in `tests/contracts/test_runtime.py`. The controller decides what runs, when and where.
 """

@@ -9,7 +9,7 @@ import msgspec
 from neorion.keel.base import Duration
 from neorion.keel.kube.client.cluster_config import Impersonation
 from neorion.keel.kube.client.decoding import Page, decode, decode_events, decode_page
-from neorion.keel.kube.client.transport import HttpRequest, Params, Transport
+from neorion.keel.kube.client.transport import HttpRequest, KubeTransport, Params
 from neorion.keel.kube.core import POD, SERVICE_ACCOUNT
 from neorion.keel.kube.errors import InvalidObject, ResourceExpired
 from neorion.keel.kube.interface import (
@@ -48,7 +48,7 @@ _encode = msgspec.json.Encoder().encode
 class Client:
     """The API of a cluster, as one user. Made by `connect`."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: KubeTransport) -> None:
         self.transport = transport
 
     @property

@@ -8,7 +8,7 @@ from neorion.keel.http.connection_pool import ConnectionPool
 from neorion.keel.http.dialer import Dialer
 from neorion.keel.kube.client.api import Client
 from neorion.keel.kube.client.cluster_config import ClusterConfig
-from neorion.keel.kube.client.transport import Transport
+from neorion.keel.kube.client.transport import KubeTransport
 
 
 @asynccontextmanager
@@ -20,6 +20,6 @@ async def connect(
     dialer = Dialer(cluster.server, cluster.proxy or cluster.usual_proxy, cluster.trust.server_name)
     connections = ConnectionPool(dialer, clock)
     try:
-        yield Client(Transport(cluster, connections, clock, rng or system_rng(), agent))
+        yield Client(KubeTransport(cluster, connections, clock, rng or system_rng(), agent))
     finally:
         await connections.aclose()

@@ -45,7 +45,7 @@ class HttpRequest(Struct, frozen=True):
     repeatable: bool = False
 
 
-class Transport:
+class KubeTransport:
     """The connection to one API server, as one user."""
 
     def __init__(
@@ -67,17 +67,17 @@ class Transport:
             *_impersonating(cluster.acting_as),
         ]
 
-    def acting_as(self, whom: Impersonation) -> "Transport":
+    def acting_as(self, whom: Impersonation) -> "KubeTransport":
         """The same connections and credentials, with the rights of another user."""
         cluster = replace(self.cluster, acting_as=whom)
-        other = Transport(cluster, self._connections, self.clock, self.rng, self._agent)
+        other = KubeTransport(cluster, self._connections, self.clock, self.rng, self._agent)
         other._credentials = self._credentials
         other.rehearses = self.rehearses
         return other
 
-    def rehearsing(self) -> "Transport":
+    def rehearsing(self) -> "KubeTransport":
         """The same connections and credentials with dry-run writes: the server checks them and stores nothing."""
-        other = Transport(self.cluster, self._connections, self.clock, self.rng, self._agent)
+        other = KubeTransport(self.cluster, self._connections, self.clock, self.rng, self._agent)
         other._credentials = self._credentials
         other.rehearses = True
         return other

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from neorion.keel.base import Deadline
-from neorion.keel.kube.client.transport import Params, Transport
+from neorion.keel.kube.client.transport import KubeTransport, Params
 
 if TYPE_CHECKING:
     from neorion.keel.kube.client.websocket import WebSocket
@@ -41,7 +41,7 @@ class Messages:
 
 @asynccontextmanager
 async def open_messages(
-    transport: Transport, path: str, params: Params, protocol: str
+    transport: KubeTransport, path: str, params: Params, protocol: str
 ) -> AsyncGenerator[Messages]:
     async with transport.websocket(path, params, protocol) as socket:
         yield Messages(socket)

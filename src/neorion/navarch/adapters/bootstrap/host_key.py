@@ -28,12 +28,15 @@ systemctl restart ssh || systemctl restart sshd || service ssh restart
 
 
 def public_key(seed: bytes) -> str:
-    """As it stands in a file of known hosts."""
+    """The public key in the format of a known_hosts file."""
     return f"{_KIND.decode()} {base64.b64encode(_public_blob(_raw_public(seed))).decode()}"
 
 
 def private_key(seed: bytes) -> str:
-    """In OpenSSH's own form, which servers of every age read; the same for the same seed, as a repeated purchase must be."""
+    """The private key in OpenSSH's format, which every sshd reads.
+
+    The same seed gives the same key, so that a repeated purchase is identical.
+    """
     secret = _secret(seed)
     public = _raw_public(seed)
     # Two equal numbers by which a reader sees that it decrypted well; they need not be secret or different each time.

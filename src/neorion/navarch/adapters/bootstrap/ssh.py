@@ -52,7 +52,7 @@ class SshShell:
         self._connection = connection
         self._command_s = command_s
         shown = connection.get_server_host_key()
-        self.host_key = _words(shown) if shown is not None else ""
+        self.host_key = _without_comment(shown) if shown is not None else ""
 
     async def run(self, command: str) -> CommandResult:
         said = ""
@@ -132,6 +132,6 @@ def _client_key(path: Path) -> asyncssh.SSHKey:
         ) from None
 
 
-def _words(key: asyncssh.SSHKey) -> str:
-    """Its kind and itself, without a comment."""
+def _without_comment(key: asyncssh.SSHKey) -> str:
+    """Algorithm and key, without the comment."""
     return " ".join(key.export_public_key().decode().split()[:2])

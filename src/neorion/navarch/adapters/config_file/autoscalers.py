@@ -173,7 +173,7 @@ def first_of(newer: float | None, older: float | None, default: float) -> float:
 
 
 def one_name(model: Model, older: str, newer: str) -> Iterable[Problem]:
-    """Two names for one thing: whoever writes both does not know which counts."""
+    """Reports a problem if a setting is given under both its older and its newer name."""
     if getattr(model, older) is not None and getattr(model, newer) is not None:
         yield Problem(
             (newer,), f'"{newer}" and "{older}" are one thing under two names.', "Remove one of them."

@@ -20,7 +20,7 @@ RemedyName = Literal["nothing", "restart_workload", "reset_gpu", "reboot", "repl
 
 
 class Metadata(Model):
-    """What a file says of itself."""
+    """Name and purpose of the file."""
 
     name: str = Field(default="", description="A name for people.")
     description: str = Field(default="", description="What it is for.")

@@ -36,7 +36,7 @@ def _among(key: str, value: str, known: Iterable[str]) -> Iterable[Problem]:
 
 
 class EventModel(Model):
-    """What an agent saw."""
+    """An event from an agent."""
 
     type: str = Field(default="xid", description="What kind of event.")
     xid: int = Field(default=0, ge=0, description="Its error code, if it has one.")
@@ -54,7 +54,7 @@ class EventModel(Model):
 
 
 class PastEvent(EventModel):
-    """What it saw before."""
+    """An earlier event."""
 
     ago: DurationField = Field(description="How long before the event.")
 
@@ -89,7 +89,7 @@ class NodeModel(Model):
 
 
 class Expected(Model):
-    """What the policy should say; what is not written may be anything."""
+    """The expected result. Fields that are omitted match anything."""
 
     rule: str | None = Field(default=None, description="The rule that matches first; empty for none.")
     result: Literal["healthy", "degraded", "unhealthy"] | None = Field(

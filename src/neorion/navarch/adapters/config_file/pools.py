@@ -21,7 +21,7 @@ RemedyName = Literal["restart_workload", "reset_gpu", "reboot", "replace", "rma"
 
 
 class BudgetModel(Model):
-    """How much may be out of service."""
+    """A limit on nodes that are out of service."""
 
     max_unavailable: Share = Field(description="So many nodes at once, or a share of the pool as in 10%.")
     per: DurationField | None = Field(
@@ -34,7 +34,7 @@ class BudgetModel(Model):
 
 
 class LadderModel(Model):
-    """How patient treatment is."""
+    """Attempts and waits of remediation."""
 
     tries: int | None = Field(
         default=None, ge=1, le=100, description="Times that a treatment is tried before a harder one."
@@ -63,7 +63,7 @@ class CommonCauseModel(Model):
 
 
 class HealthModel(Model):
-    """What is done about sick nodes."""
+    """Handling of unhealthy nodes."""
 
     unhealthy_threshold: int | None = Field(
         default=None, ge=1, description="So many sightings make a node unhealthy."
@@ -209,7 +209,7 @@ class PoolModel(Model):
 
 
 class Defaults(Model):
-    """What holds for every pool that does not say otherwise, in the newer form."""
+    """Defaults of every pool, in the newer form of the file."""
 
     health: HealthModel | None = Field(default=None, description="What is done about sick nodes.")
     ssh_keys: tuple[str, ...] = Field(default=(), description="Keys that machines know.")

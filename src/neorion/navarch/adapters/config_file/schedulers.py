@@ -1,4 +1,4 @@
-"""Who places work on the nodes, as the file describes it: Kubernetes, or another scheduler behind webhooks."""
+"""Sections for the scheduler that places work on nodes: Kubernetes, or another one behind webhooks."""
 
 from collections.abc import Iterable
 from typing import Literal

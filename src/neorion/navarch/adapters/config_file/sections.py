@@ -11,7 +11,7 @@ from neorion.navarch.adapters.config_file.schedulers import Iris, Kubernetes, No
 
 PROVIDER_TYPES: Final = ("aws", "coreweave", "fake", "gcp", "lambda")
 _PORT_DIGITS: Final = 5
-# What happens less often than that, nobody waits for.
+# A longer interval would be a mistake in the file.
 _INTERVAL_MAX: Final = Duration.of(hours=24)
 ProviderType = Literal["aws", "coreweave", "fake", "gcp", "lambda"]
 

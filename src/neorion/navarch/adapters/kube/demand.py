@@ -1,8 +1,7 @@
-"""What waits and what runs in the cluster, by pool: pods with the label `navarch.dev/pool`, and Kueue's workloads.
+"""Demand of a Kubernetes cluster by pool: pods with the label `navarch.dev/pool`, and Kueue's workloads.
 
-A pod waits for a node until it has one. Pods that somebody holds back by a scheduling gate wait for that somebody, not for
-nodes, and are not counted; so are workloads that wait for quota. A workload that has its quota and is not let in yet counts
-whole: its pods are still to come.
+A pod is pending until it has a node. Pods with a scheduling gate and workloads without quota are not counted, because more
+nodes would not help them. A workload with quota that is not admitted yet counts whole: its pods do not exist yet.
 """
 
 from collections import Counter
@@ -66,7 +65,7 @@ class KubeDemand:
 
 
 async def has_kueue(api: KubeApi) -> bool:
-    """Whether there are queues to be read. Where nobody can say just now, there are: not knowing is not nothing."""
+    """Reports whether the cluster has Kueue. A failed request counts as yes, so that demand is unknown and not zero."""
     try:
         await api.list(WORKLOAD, "default")
     except (UnknownKind, Denied) as error:
@@ -95,7 +94,7 @@ def _gangs(waiting: Sequence[PendingWork]) -> tuple[Gang, ...]:
 
 
 def gpus_of(spec: PodSpec) -> int:
-    """What the pod holds at once: its containers together, or its largest init container if that is more."""
+    """The pod's GPUs at one time: all containers together, or its largest init container if that has more."""
     together = sum(_gpus_of(container) for container in spec.containers)
     return max([together, *(_gpus_of(container) for container in spec.init_containers)])
 
@@ -106,7 +105,7 @@ def _gpus_of(container: Container) -> int:
 
 
 def _alive(pod: Pod) -> bool:
-    """A pod that is leaving wants nothing any more: whoever takes its place is counted already."""
+    """Reports whether a pod needs or will need a node. One that is being deleted does not: its successor is counted."""
     if pod.status.phase in ("Succeeded", "Failed") or pod.meta.deleted is not None:
         return False
     return bool(pod.spec.node_name) or not pod.spec.scheduling_gates

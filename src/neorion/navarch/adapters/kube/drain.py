@@ -17,16 +17,16 @@ _KEEP: Final = {
 }
 # Kubernetes' own, for pods that say nothing.
 _GRACE_S: Final = 30
-# When time is over, a pod gets no more than this to stop.
+# After the deadline a pod gets no more than this to stop.
 LAST_GRACE: Final = Duration.of(seconds=30)
-# A pod so long past its end is not stopped by anybody any more: its node's kubelet is gone, or hangs.
+# So long after its end a pod will not be stopped by its node: the kubelet is gone or hangs.
 _ABANDONED: Final = Duration.of(seconds=60)
-# More names than this nobody reads.
+# Pods that a sentence names.
 _NAMES_MAX: Final = 3
 
 
 class LocalData(StrEnum):
-    """What happens to pods whose data dies with them (emptyDir): they are evicted, or waited for until time is over."""
+    """Handling of pods with an emptyDir, whose data is lost with them: evict them, or wait until the deadline."""
 
     DELETE = "delete"
     WAIT = "wait"
@@ -41,7 +41,7 @@ class DrainRules:
 
 
 class PodAction(StrEnum):
-    """What is done about a pod: it stays, is asked to leave, is made to, is stopping already, or is waited for."""
+    """Action for one pod of a node that is drained."""
 
     STAYS = "stays"
     EVICT = "evict"
@@ -52,7 +52,7 @@ class PodAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DrainContext:
-    """What all pods of one look have in common. `left` is the patience that remains; a `silent` node confirms nothing."""
+    """Facts about the drain that all its pods share. `left` is the time that remains; a `silent` node confirms nothing."""
 
     now: Instant
     left: Duration
@@ -120,7 +120,7 @@ def _kept(pod: Pod, rules: DrainRules) -> str:
 
 
 def describe(left: Sequence[PodEviction]) -> str:
-    """What a drain waits for, for people: "2 pods are left: a/x has data in an emptyDir; a/y is stopping."."""
+    """Describes the remaining pods: "2 pods are left: a/x has data in an emptyDir; a/y is stopping."."""
     if not left:
         return "no pods are left but those of the node itself"
     # What stops by itself says little: what holds everything up comes first.

@@ -1,4 +1,4 @@
-"""What is read of Kueue's workloads. Written by Kueue alone."""
+"""Fields of Kueue's workloads that navarch reads. Only Kueue writes them."""
 
 from msgspec import field
 
@@ -34,7 +34,7 @@ class WorkloadSpec(KubeStruct, frozen=True):
 
 
 class WorkloadStatus(KubeStruct, frozen=True):
-    """How far Kueue has let it."""
+    """Kueue's conditions of a workload."""
 
     conditions: tuple[Condition, ...] = ()
 

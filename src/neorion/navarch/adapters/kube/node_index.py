@@ -1,7 +1,7 @@
-"""Which Kubernetes node is which node of the fleet.
+"""Matches Kubernetes nodes with nodes of the fleet.
 
-The label that navarch wrote is believed first. Before there is one, the node's name, its providerID and its host name must
-fit exactly one node of the fleet: what fits two is nobody's, so that an agent cannot speak for another's node.
+The label that navarch wrote comes first. Before it exists, the node's name, its providerID and its host name must match
+exactly one node of the fleet. A node that matches two is not used, so that an agent cannot act for another's node.
 """
 
 from collections.abc import Iterable
@@ -66,7 +66,7 @@ class KubeNodeIndex:
         return self._nodes.get(key)
 
     def aliases(self, name: str) -> frozenset[str]:
-        """Whatever else the machine of the Kubernetes node of this name is called; nothing where there is no such node."""
+        """All names of the machine of a Kubernetes node; empty if there is no such node."""
         kube = self.named(ObjectKey("", name))
         if kube is None:
             return frozenset()
@@ -83,7 +83,7 @@ def _names(node: Node) -> Iterable[str]:
 
 
 def _names_of(kube: KubeNode) -> Iterable[str]:
-    """What it goes by in the cluster: its own name, its host's, and the cloud's for its machine."""
+    """Names of the machine in the cluster: the node's, the host's and the cloud's."""
     parsed = ProviderId.parse(kube.spec.provider_id)
-    said = (kube.meta.name, kube.meta.labels.get(_HOST_NAME, ""), parsed.machine if parsed else "")
-    return {name for name in said if name}
+    names = (kube.meta.name, kube.meta.labels.get(_HOST_NAME, ""), parsed.machine if parsed else "")
+    return {name for name in names if name}

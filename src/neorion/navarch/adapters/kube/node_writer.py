@@ -84,7 +84,7 @@ def _identity(kube: KubeNode) -> dict[str, Any]:
 
 
 def _taint(one: KubeTaint) -> dict[str, Any]:
-    """As it was: also when it was added."""
+    """An existing taint, unchanged, with the time at which it was added."""
     added = {"timeAdded": one.added} if one.added else {}
     value = {"value": one.value} if one.value else {}
     return {"key": one.key, "effect": one.effect, **value, **added}

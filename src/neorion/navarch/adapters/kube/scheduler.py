@@ -24,8 +24,8 @@ from neorion.navarch.ports import DrainProgress, SchedulingStatus
 log = logger(__name__)
 
 _SYNC_WAIT: Final = Duration.of(seconds=1)
-# A person put the label there and takes it off: nobody is in a hurry.
-_HANDS_OFF_WAIT: Final = Duration.of(seconds=30)
+# A person adds and removes this label, so a slow check suffices.
+_DO_NOT_DISRUPT_WAIT: Final = Duration.of(seconds=30)
 # The kubelet writes a node's status every few seconds, so an old version is nothing unusual.
 _TRIES: Final = 5
 _WORKERS: Final = 4
@@ -34,7 +34,7 @@ Labels = Callable[[str], Mapping[str, str]]
 
 
 class KubeScheduler:
-    """Keeps Kubernetes nodes marked as the fleet wants them, also those that join later or that somebody changed.
+    """Writes the marks of the fleet to Kubernetes nodes, also when a node joins later or its marks were changed.
 
     `labels` gives the labels that the nodes of a pool carry.
     """
@@ -57,9 +57,9 @@ class KubeScheduler:
         self._evictor = Evictor(api, rules, clock)
         self._recorder = EventRecorder(api, "navarch.dev/control-plane", "navarch", clock)
         self._labels = labels
-        # What each drain waited for when last looked at.
+        # The reason for which each drain waited at the last check.
         self._waits: dict[NodeId, str] = {}
-        # One writer for each node at a time: whoever comes later writes what is newest.
+        # One writer for each node at a time. A later one writes the newest state.
         self._locks: dict[ObjectKey, anyio.Lock] = {}
         self._controller = Controller("navarch.kube", self._keep, clock, rng, workers=_WORKERS)
         self._controller.watch(nodes, self_key)
@@ -76,7 +76,7 @@ class KubeScheduler:
             # It is marked when it joins.
             return
         if marks.DO_NOT_DISRUPT in kube.meta.labels:
-            raise _hands_off(kube)
+            raise _do_not_disrupt(kube)
         await self._mark(kube)
         if node.state is NodeState.CORDONED:
             self._tell(kube, "Cordoned", f"Takes no new work: {why}.", sick=node.ailment is not None)
@@ -98,7 +98,7 @@ class KubeScheduler:
         if kube is None:
             return DrainProgress(done=True, sentence="the cluster does not know it")
         if marks.DO_NOT_DISRUPT in kube.meta.labels:
-            raise _hands_off(kube)
+            raise _do_not_disrupt(kube)
         # Marked first: what is evicted must not come back.
         kube = await self._mark(kube)
         if node.id not in self._waits:
@@ -117,9 +117,9 @@ class KubeScheduler:
         return None if kube is None else kubelet_ready(kube)
 
     async def forget(self, node: Node) -> None:
-        """Its machine is gone: a Kubernetes node without one would stay NotReady for ever.
+        """Deletes the Kubernetes node of a machine that is gone, which would stay NotReady for ever.
 
-        Machines that others bought are still there, and theirs to remove: those stay, cordoned.
+        Machines that navarch did not buy still exist. Their nodes stay, cordoned.
         """
         kube = self._find(node)
         self._roster.forget(node.id)
@@ -135,11 +135,11 @@ class KubeScheduler:
         log.info("kubernetes node deleted", node=node.id, name=kube.meta.name)
 
     def _tell(self, kube: KubeNode, reason: str, note: str, *, sick: bool = False) -> None:
-        """For whoever looks at the node with kubectl."""
+        """Records a Kubernetes Event, which kubectl shows with the node."""
         self._recorder.tell(NODE, kube, reason, note, action=reason, warning=sick)
 
     def aliases(self, name: str) -> frozenset[str]:
-        """For agents that go by the names of their Kubernetes nodes, which the clouds of their machines never heard of."""
+        """All names of an agent's machine, for agents that use the name of their Kubernetes node."""
         self._check_synced()
         return self._roster.aliases(name)
 
@@ -195,10 +195,10 @@ class KubeScheduler:
         return None
 
 
-def _hands_off(kube: KubeNode) -> Retry:
+def _do_not_disrupt(kube: KubeNode) -> Retry:
     return Retry(
         "navarch.hands_off",
         f"A person keeps {kube.meta.name} by the label {marks.DO_NOT_DISRUPT}.",
         hint=f"Run: kubectl label node {kube.meta.name} {marks.DO_NOT_DISRUPT}-.",
-        after=_HANDS_OFF_WAIT,
+        after=_DO_NOT_DISRUPT_WAIT,
     )

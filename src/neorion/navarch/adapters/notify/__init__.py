@@ -1,6 +1,6 @@
-"""Other schedulers, told by webhooks: they are asked to stop placing work on a node, to empty it, and whether it is empty.
+"""Other schedulers behind webhooks. Requests cordon a node, drain it, and ask whether it is drained.
 
-Knows the form of the messages alone. Whoever answers them decides what a cordon means there.
+This package knows only the format of the messages. The scheduler decides what a cordon means.
 """
 
 from neorion.navarch.adapters.notify.webhook import WebhookScheduler, WebhookSettings, webhook

@@ -1,4 +1,4 @@
-"""The port `Scheduler` over four addresses of somebody else's."""
+"""The port `Scheduler` over the webhooks of another scheduler."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ from neorion.navarch.adapters.notify.addresses import (
 from neorion.navarch.model import Node, NodeId
 from neorion.navarch.ports import DrainProgress, SchedulingStatus
 
-# An answer is a word and a sentence; whoever sends more is no scheduler.
+# A response is a word and a sentence. A longer one does not come from a scheduler.
 BODY_MAX: Final = 64 * 1024
 _SENTENCE_MAX: Final = 300
 _CONNECTIONS_MAX: Final = 16
@@ -38,14 +38,14 @@ class WebhookSettings:
 
 
 class DrainStatus(msgspec.Struct, frozen=True):
-    """What the scheduler says of a drain."""
+    """The scheduler's status of a drain."""
 
     drained: bool
     message: str = ""
 
 
 class WebhookScheduler:
-    """Tells another scheduler, and asks it until a node is drained. Made by `webhook`."""
+    """Notifies another scheduler, and polls it until a node is drained. Made by `webhook`."""
 
     def __init__(self, settings: WebhookSettings, session: aiohttp.ClientSession, clock: Clock) -> None:
         self._settings = settings
@@ -134,7 +134,7 @@ class WebhookScheduler:
     ) -> bytes:
         check_url(url)
         try:
-            # A redirect would carry our headers, and with them secrets, to where nobody meant them to go.
+            # A redirect would send our headers, and so secrets, to another address.
             async with self._session.request(
                 method, url, json=json, params=params, allow_redirects=False
             ) as response:

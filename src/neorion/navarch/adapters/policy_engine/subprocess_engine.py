@@ -67,7 +67,7 @@ class SubprocessPolicyEngine:
         self._waiting.append(mine)
         try:
             async with self._turn:
-                # Whoever has the turn asks for those who wait behind it too, so it may have been answered meanwhile.
+                # The holder of the lock also evaluates the requests that wait, so this one may be answered already.
                 while not mine.answered:
                     await self._evaluate_batch()
         finally:

@@ -1,6 +1,6 @@
-"""Probes: what an agent finds on its machine, one module for each way to look.
+"""Probes: an agent's readings of its machine, one module for each source.
 
-A stand-in is used only where somebody asked for it by name; no probe falls back to another.
+A simulated probe is used only when its name is given. No probe falls back to another.
 """
 
 from neorion.navarch.adapters.probes.fake import FakeProbe

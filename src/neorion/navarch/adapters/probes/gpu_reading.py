@@ -11,7 +11,7 @@ from neorion.navarch.ports import Gpu
 WARM: Final = 10.0
 # An idle GPU lets its PCIe link run slowly to save power; only a busy one shows what the link can do.
 BUSY_PERCENT: Final = 50.0
-# Of siblings that all have more links, fewer than this prove nothing: cards in pairs are wired as somebody liked.
+# Fewer siblings with more links prove nothing: cards in pairs may be wired differently.
 SIBLINGS_MIN: Final = 3
 
 _HW_SLOWDOWN: Final = 0x08
@@ -56,7 +56,7 @@ class HealthSignal:
 
 
 def counter_signals(before: GpuReading, now: GpuReading) -> Iterator[HealthSignal]:
-    """What was counted between two looks. A counter that fell was set back by a reset, and counts from nothing."""
+    """Signals of counters that rose between two readings. A counter that fell was reset, and counts from zero."""
     for kind, old, new in (
         (EventKind.ECC_DOUBLE_BIT, before.ecc_uncorrected, now.ecc_uncorrected),
         (EventKind.ECC_SINGLE_BIT, before.ecc_corrected, now.ecc_corrected),
@@ -69,7 +69,7 @@ def counter_signals(before: GpuReading, now: GpuReading) -> Iterator[HealthSigna
 
 
 def state_signals(now: GpuReading, links: int) -> Iterator[HealthSignal]:
-    """What is wrong with a GPU for as long as it is. `links` is how many NVLinks it should have."""
+    """Signals that last as long as a GPU's state. `links` is its expected number of NVLinks."""
     if now.rows_failure:
         yield _sign(EventKind.ROW_REMAP, now, "no spare row is left", "failure", failure=1.0)
     elif now.rows_pending:
@@ -94,7 +94,7 @@ def state_signals(now: GpuReading, links: int) -> Iterator[HealthSignal]:
 
 
 def expected_links(now: Sequence[GpuReading], best: dict[str, int]) -> dict[int, int]:
-    """How many NVLinks each GPU should have: what it had before, or what every other one of many has."""
+    """Expected NVLinks of each GPU: as many as it had before, or as all others of a large group have."""
     due: dict[int, int] = {}
     for one in now:
         others = [other.links for other in now if other is not one]

@@ -1,4 +1,4 @@
-"""What an agent does to its machine when it is told to: reset a GPU, or reboot. By the machine's own programs, or not at all."""
+"""Treatments on an agent's machine: reset a GPU, or reboot. They use the machine's own programs, or are refused."""
 
 import shutil
 import subprocess

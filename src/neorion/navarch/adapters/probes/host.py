@@ -143,7 +143,7 @@ class HostProbe:
             log.failure("XIDs are heard from the driver alone", error)
 
     def _xid(self, tell: Callable[[HealthEvent], None], source: str, event: HealthEvent) -> None:
-        """Told once, whoever says it first; and the GPU may now have more to say."""
+        """Reports an XID once, from the source that saw it first, and requests another reading of the GPUs."""
         now = self._clock.monotonic()
         self._xids = {key: told for key, told in self._xids.items() if now - told[1] < TWIN_S}
         first, _ = self._xids.get((event.gpu, event.xid), (source, now))
@@ -154,7 +154,7 @@ class HostProbe:
 
     async def _look(self) -> list[HealthSignal]:
         at = self._clock.monotonic()
-        counted, standing = self._fabric.look(infiniband.read(self._places.infiniband), at)
+        counted, standing = self._fabric.update(infiniband.read(self._places.infiniband), at)
         try:
             readings = await self._ask(self._nvml.readings)
         except Retry as error:

@@ -48,7 +48,7 @@ def read(root: Path) -> dict[str, Port]:
 
 @dataclass(slots=True)
 class InfinibandCounters:
-    """What the ports were like before, and since when one of them has been down."""
+    """State of the ports at the last reading, and the time since which a port has been down."""
 
     ports: dict[str, Port] = field(default_factory=dict[str, Port])
     seen_at: float = 0.0
@@ -56,8 +56,8 @@ class InfinibandCounters:
     # Where the running hour of each port began: when, and at which count.
     hours: dict[str, tuple[float, int]] = field(default_factory=dict[str, tuple[float, int]])
 
-    def look(self, now: dict[str, Port], at: float) -> tuple[list[HealthSignal], list[HealthSignal]]:
-        """What was counted since the last look, and what is wrong for as long as it is."""
+    def update(self, now: dict[str, Port], at: float) -> tuple[list[HealthSignal], list[HealthSignal]]:
+        """Returns signals of counters since the last reading, and signals that last as long as their state."""
         counted: list[HealthSignal] = []
         for name, port in now.items():
             if name in self.ports:

@@ -37,7 +37,7 @@ class XidRecord:
 
 
 class Cursor(Struct, frozen=True):
-    """How far the log of one boot was told."""
+    """Position up to which the log of one boot was reported."""
 
     boot: str
     sequence: int
@@ -91,7 +91,7 @@ class KernelLog:
             os.close(log)
 
     def _remembered(self, boot: str) -> int | None:
-        """None in a life of the machine that nobody has watched yet."""
+        """Position in the log of this boot; None if no agent has read it yet."""
         try:
             found = json.decode(self._memory.read_bytes(), type=Cursor)
         except (OSError, DecodeError, UnicodeDecodeError):
@@ -116,7 +116,7 @@ async def _read(log: int) -> str:
                 raise
         else:
             if not found:
-                # The kernel's own log never ends; whoever read on here would read nothing for ever, and let nobody else run.
+                # The kernel's log never ends. A file that ends would be read again for ever, and block the event loop.
                 raise Terminal(
                     "probe.kernel_log_ended",
                     "What was named as the kernel's log has an end, so it is another file.",

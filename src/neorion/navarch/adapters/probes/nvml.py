@@ -26,7 +26,7 @@ _UNKNOWABLE: Final = frozenset(
         pynvml.NVML_ERROR_NO_DATA,
     }
 )
-# The driver as a whole: the library is opened anew once it answers.
+# Failures of the driver as a whole: the library is opened again once it answers.
 _DRIVER: Final = frozenset(
     {
         pynvml.NVML_ERROR_UNINITIALIZED,
@@ -222,7 +222,7 @@ def _or_none(ask: Callable[[int, Any], T], index: int, handle: Any) -> T | None:
 
 
 def _ask(name: str, *args: Any) -> Any:  # noqa: ANN401 -- the binding has no types
-    """What can be known: None where this GPU, this driver or this user cannot."""
+    """Calls the library. Returns None if this GPU, driver or user has no such value."""
     try:
         return _call(name, *args)
     except _NvmlError as failed:

@@ -1,4 +1,4 @@
-"""What goes on and was told: each thing when it begins, now and then while it lasts, and when it has ended."""
+"""Deduplication of lasting signals: each is reported when it begins, now and then while it lasts, and when it ends."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class SignalDeduplicator:
 
     @property
     def standing(self) -> list[HealthSignal]:
-        """What was told and has not ended."""
+        """Signals that were reported and have not ended."""
         return [told.sign for told in self._told.values()]
 
     def update(self, signs: Iterable[HealthSignal], at: float) -> list[HealthSignal]:

@@ -28,19 +28,19 @@ _TEXT_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class NoticeEndpoint:
-    """Where a cloud tells it. `badge_path` is where Amazon gives out the badge without which it answers nobody."""
+    """A cloud's endpoint for notices. Amazon answers only with a token, which `imds_v2_path` gives."""
 
     url: str
     path: str
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    badge_path: str = ""
+    imds_v2_path: str = ""
     # The answer of a machine that may stay; another cloud has no answer then.
     stays: str = ""
 
 
 SERVICES: Final = {
     "aws": NoticeEndpoint(
-        "http://169.254.169.254", "/latest/meta-data/spot/instance-action", badge_path="/latest/api/token"
+        "http://169.254.169.254", "/latest/meta-data/spot/instance-action", imds_v2_path="/latest/api/token"
     ),
     "gcp": NoticeEndpoint(
         "http://metadata.google.internal",
@@ -52,7 +52,7 @@ SERVICES: Final = {
 
 
 class SpotNoticeProbe:
-    """A probe that also listens for its cloud's notice. It is told once: nobody takes it back."""
+    """A probe that also polls its cloud's notice. It is reported once, because a cloud does not withdraw it."""
 
     def __init__(self, probe: Probe, service: NoticeEndpoint, clock: Clock) -> None:
         self._probe = probe
@@ -98,10 +98,10 @@ class SpotNoticeProbe:
         service = self._service
         async with asyncio.timeout(_TIMEOUT_S):
             headers = dict(service.headers)
-            if service.badge_path:
+            if service.imds_v2_path:
                 ttl = [("X-aws-ec2-metadata-token-ttl-seconds", "60")]
-                _, badge = await fetch(transport, Request("PUT", service.badge_path, ttl))
-                headers["X-aws-ec2-metadata-token"] = badge.decode("latin-1")
+                _, token = await fetch(transport, Request("PUT", service.imds_v2_path, ttl))
+                headers["X-aws-ec2-metadata-token"] = token.decode("latin-1")
             head, body = await fetch(transport, Request("GET", service.path, [*headers.items()]))
         text = body.decode(errors="replace").strip()
         return text if head.status == 200 and text != service.stays else ""

@@ -102,7 +102,7 @@ class SimulatedAgents:
         self._tasks.start_soon(self._last, member, ill)
 
     async def _last(self, member: SimulatedAgent, ill: FailureMode) -> None:
-        """What is told of an ill while it lasts, and its end if it passes by itself."""
+        """Reports a failure while it lasts, and its end if it passes by itself."""
         gpu = self._rng.randrange(0, len(member.gpus)) if ill.xid else -1
         while not member.machine.ended.is_set():
             if ill.kind is not None and not member.news.full():

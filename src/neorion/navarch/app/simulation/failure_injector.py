@@ -1,4 +1,4 @@
-"""What goes wrong, drawn from the seed: machines that fail alone, in racks and in a row; clouds; the control plane itself."""
+"""Failures drawn from the seed: of machines, racks, neighbours, clouds and the control plane itself."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random  # noqa: TID251 -- its type alone: the world makes it
@@ -92,7 +92,7 @@ class FailureInjector:
         return self._troubles.wear if ill.blames_the_machine or ill.mute else self._troubles.bugs
 
     async def _fall(self, blow: PlannedFailure) -> None:
-        """What was ordered, on the first machines of the fleet or of a rack."""
+        """Injects a planned failure into the first machines of the fleet or of a rack."""
         await self._world.clock.sleep(blow.at)
         members = [
             one

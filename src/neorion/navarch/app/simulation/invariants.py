@@ -1,4 +1,4 @@
-"""What must be so in every run, seen from the world: what the clouds sold, what the scheduler was told, what befell whom."""
+"""Invariants of every run, checked on the simulated clouds, scheduler and machines and not on navarch's records."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -12,7 +12,7 @@ from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import violations
 from neorion.navarch.decide.budget import begun
 from neorion.navarch.decide.pool_size import count_members
-from neorion.navarch.model import EventKind, Node, NodeState, PoolSpec, RepairStep
+from neorion.navarch.model import EventKind, Node, NodeId, NodeState, PoolSpec, RepairStep
 
 _LOOK: Final = Duration.of(minutes=10)
 # Grace for young machines, sweeps, lost calls, a restart or two: an orphan or a ghost that stays longer is forgotten.
@@ -34,6 +34,9 @@ class InvariantChecker:
         self._struck: set[str] = set()
         self._strays: dict[str, int] = {}
         self._unexplained: dict[str, int] = {}
+        # Whether each pool had room for a successor at the last look, and each node that is drained when that was decided.
+        self._room_before: dict[str, bool] = {}
+        self._had_room: dict[NodeId, bool] = {}
         stage.storm.watchers.append(self._remember)
         stage.work.watch = self._drained
         stage.world.check(self._check)
@@ -51,7 +54,7 @@ class InvariantChecker:
         """After the calm: everything came right, nothing is written any more, and nothing has grown."""
         stage = self._stage
         if not stage.quiet():
-            self._found.append(_finding("calm", "fleet", self._told()))
+            self._found.append(_finding("calm", "fleet", self._unfinished()))
             return
         fleet = stage.fleet
         if fleet is None:
@@ -77,6 +80,7 @@ class InvariantChecker:
                 found += self._out_of_service(fleet, spec)
             found += self._innocent(fleet)
             found += self._serving(fleet)
+            self._note_room(fleet)
         return found
 
     # What the clouds know.
@@ -88,7 +92,7 @@ class InvariantChecker:
                     yield _finding("double", intent, f"one intent bought {times} machines")
 
     def _stray(self, fleet: FleetController) -> Iterator[Finding]:
-        """Counted are only looks at which the clouds answered: nobody can give back what nobody can ask for."""
+        """Machines that no node accounts for. Times at which a cloud does not answer are not counted."""
         book = fleet.deck.book
         known = {node.machine for node in book.nodes.values()}
         strays: set[str] = set()
@@ -124,6 +128,7 @@ class InvariantChecker:
             and place.served
             and not place.open
             and not node.retiring
+            and not self._lost(node)
         ]
         for budget in spec.health.budgets:
             most = budget.most.of(spec.scaling.most)
@@ -131,6 +136,11 @@ class InvariantChecker:
             if not narrow and len(closed) > most:
                 told = ", ".join(f"{node} {book.nodes[node].state.value}" for node in closed)
                 yield _finding("budget", spec.name, f"{len(closed)} nodes are closed, {most} may be: {told}")
+
+    def _lost(self, node: Node) -> bool:
+        """Return whether its machine is gone, and its record ends."""
+        alive = (machine.id for cloud in self._stage.clouds for machine in cloud.alive())
+        return node.state is NodeState.TERMINATING and node.machine not in alive
 
     def _serving(self, fleet: FleetController) -> Iterator[Finding]:
         """The scheduler places work on every active node."""
@@ -152,10 +162,20 @@ class InvariantChecker:
             return
         if repair.swap and repair.successor in fleet.deck.book.nodes:
             self._found.append(_finding("order", node.id, "it is drained before its successor takes work"))
-        elif self._room(fleet, node.pool):
+        elif self._had_room.get(node.id, self._room(fleet, node.pool)):
             self._found.append(
                 _finding("order", node.id, "it is drained first, although there was room for a successor")
             )
+
+    def _note_room(self, fleet: FleetController) -> None:
+        """Note the drains that were decided on although there was room before."""
+        draining = [node for node in fleet.deck.book.nodes.values() if node.state is NodeState.DRAINING]
+        room = {pool: self._room(fleet, pool) for pool in self._stage.scene.specs}
+        self._had_room = {
+            node.id: self._had_room.get(node.id, room[node.pool] and self._room_before.get(node.pool, True))
+            for node in draining
+        }
+        self._room_before = room
 
     def _room(self, fleet: FleetController, pool: str) -> bool:
         spec, book = self._stage.scene.specs[pool], fleet.deck.book
@@ -206,8 +226,8 @@ class InvariantChecker:
                 yield _finding("unexplained", subject, f"it has waited {_LOOK * looks}, and nobody says why")
         self._unexplained = {subject: self._unexplained[subject] for subject in sorted(waits)}
 
-    def _told(self) -> str:
-        """What is still under way although all is calm."""
+    def _unfinished(self) -> str:
+        """Describes what is still in progress although no failure is injected any longer."""
         fleet = self._stage.fleet
         if fleet is None:
             return "the control plane is away"

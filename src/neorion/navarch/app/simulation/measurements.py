@@ -1,4 +1,4 @@
-"""What is measured in a run: the truth of the machines beside what the control plane knew and did."""
+"""Measurements of a run: the machines' real state, and the control plane's knowledge and actions."""
 
 from dataclasses import dataclass, field
 from statistics import quantiles
@@ -45,7 +45,7 @@ class Percentiles(Struct, frozen=True):
 
 
 class RunResult(Struct, frozen=True):
-    """What one run came to. `holds` are minutes of waiting by reason, `broken` the law that ended it, if one did.
+    """Result of one run. `holds` are minutes of waiting by reason, `broken` the invariant that ended it, if one did.
 
     `availability` is the share of wanted nodes that served, `goodput` the share that served and were well.
     """
@@ -77,14 +77,14 @@ class _Times:
 
 @dataclass(slots=True)
 class _Fault:
-    """What a node has, since when, and how far it was dealt with for the first time."""
+    """A node's failure, its begin, and the repair steps that it reached for the first time."""
 
     at: Instant
     reached: set[RepairStep] = field(default_factory=set[RepairStep])
 
 
 class RunRecorder:
-    """Listens to the control plane and to the storm, and looks at the fleet now and then."""
+    """Records events of the control plane and injected failures, and samples the fleet now and then."""
 
     def __init__(self, stage: SimulatedFleet) -> None:
         self._stage = stage
@@ -150,7 +150,7 @@ class RunRecorder:
         alive = sum(len(cloud.alive()) for cloud in self._stage.clouds)
         last = self._samples[-1] if self._samples else None
         if fleet is None:
-            # Nobody steers, and what served goes on serving.
+            # The control plane is away, and nodes that served go on serving.
             wanted, active, down = (last.wanted, last.active, last.down) if last else (0, 0, 0)
         else:
             shelves = fleet.deck.book.shelves.values()

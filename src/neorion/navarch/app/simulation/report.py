@@ -17,7 +17,7 @@ class Variant(Struct, frozen=True):
 
 
 class SimulationReport(Struct, frozen=True):
-    """What a simulation came to. With two sides, both saw the same seeds."""
+    """Result of a simulation. Two sides had the same seeds."""
 
     scenario: str
     sides: list[Variant]
@@ -33,11 +33,11 @@ class MetricRow(Struct, frozen=True):
 
 
 def summary(report: SimulationReport) -> list[MetricRow]:
-    """The measures one after the other, and for each the sides: so they stand below each other."""
+    """Rows by measure, then by side, so that the sides of a measure stand below each other."""
     lines: list[MetricRow] = []
     for name, value, form in _MEASURES:
         measured = [(side.name, [value(run) for run in side.runs]) for side in report.sides]
-        # What nobody had is no news; what one of them had is to be compared.
+        # A measure that is zero on all sides is left out.
         if any(any(found) for _, found in measured):
             lines += [
                 MetricRow(name, side, form(fmean(found)), f"{form(min(found))} to {form(max(found))}")

@@ -1,4 +1,4 @@
-"""What a simulation is told: a fleet, what goes wrong in it, and for how long."""
+"""Scenario of a simulation: a fleet, its failures and the duration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _DAY = Duration.of(hours=24)
 
 @dataclass(frozen=True, slots=True)
 class FailureRates:
-    """How much goes wrong. Rates are times a day for the whole fleet, chances lie between 0 and 1.
+    """Rates of failures. Rates are times a day for the whole fleet; chances are between 0 and 1.
 
     `wear` and `bugs` multiply the published rates of machines' faults and of applications' errors. A `cascade` is the chance
     that a fault reaches a neighbour in its rack. A `rollout` gives a share of the fleet one driver's fault within an hour.

@@ -18,7 +18,7 @@ Chance = Annotated[float, Field(ge=0, lt=1)]
 
 
 class FailureRatesModel(Model):
-    """How much goes wrong."""
+    """Rates of failures."""
 
     wear: Rate = Field(default=1.0, description="Times the published rate of machines' faults.")
     bugs: Rate = Field(default=1.0, description="Times the published rate of applications' errors.")

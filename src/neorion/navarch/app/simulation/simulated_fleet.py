@@ -27,11 +27,11 @@ from neorion.navarch.controllers.context import Backends as Outside
 from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.model import Node, Purchase, Repair
 
-_TOKEN: Final = "simulated"  # noqa: S105 -- nobody is asked for it
+_TOKEN: Final = "simulated"  # noqa: S105 -- a simulation checks no token
 
 
 class SimulatedFleet:
-    """Everything of one run. `plane` is that of the present life of the control plane, None while it is away."""
+    """All parts of one run. `plane` is the running control plane, None while it is away."""
 
     def __init__(self, world: World, scene: Scenario) -> None:
         self.world = world
@@ -78,7 +78,7 @@ class SimulatedFleet:
         return self._line()
 
     async def settled(self, most: Duration) -> bool:
-        """Whether, within this time, every pool has what it wants and nothing is under way."""
+        """Reports whether every pool reaches its desired size within this time and nothing is in progress."""
         with anyio.move_on_after(most.seconds):
             while not self.quiet():
                 await self.world.sleep(30)
@@ -129,7 +129,7 @@ class SimulatedFleet:
             build(settings, outside, Dependencies(store, host.clock, host.ids, host.rng)) as plane,
         ):
             plane.fleet.deck.watch = self.watch
-            # When its loops have begun: a run that ended before that would leave coroutines nobody awaited.
+            # After its loops have begun. A run that ended earlier would leave coroutines that are never awaited.
             await host.clock.sleep(Duration.of(ms=1))
             self.plane = plane
             await anyio.sleep_forever()

@@ -21,7 +21,13 @@ from neorion.iris.adapters.platforms.kubernetes.pools import (
 )
 from neorion.iris.adapters.platforms.kubernetes.record import Record, secret_of
 from neorion.iris.adapters.platforms.kubernetes.settings import KubernetesSettings
-from neorion.iris.adapters.platforms.kubernetes.steps import CreatePod, DeletePod, Forget, MarkStarted, Step
+from neorion.iris.adapters.platforms.kubernetes.steps import (
+    CreatePod,
+    DeletePod,
+    DeleteRecord,
+    MarkStarted,
+    Step,
+)
 from neorion.iris.ports import SliceRequest
 from neorion.keel.base import Conflict, Error, Invalid, NotFound, Retry
 from neorion.keel.kube import AlreadyExists, DeleteOptions, Kind, KubeApi, KubeObject, MergePatch
@@ -91,7 +97,7 @@ class Applier:
                 await self.note(secret, records.started(secret.meta))
             case DeletePod(pod):
                 await self.delete(POD, pod)
-            case Forget():
+            case DeleteRecord():
                 await self.delete(SECRET, secret)
             case _:
                 pass

@@ -129,15 +129,15 @@ def _pool_of_node(node: Node) -> list[str]:
 
 
 def _notice(node: Node) -> str:
-    """Why its workers are lost, or will be soon."""
+    """Reason why the node's workers are lost, or will be soon; empty if there is none."""
     if is_silent(node):
-        return "is lost: the node says nothing any more"
+        return "is lost: the node no longer reports its status"
     notice = reclaim_notice(node)
-    return f"is lost: CoreWeave takes the spot machine back: {notice}" if notice else ""
+    return f"is lost: CoreWeave reclaims the spot machine: {notice}" if notice else ""
 
 
 def _node_changed(old: Node, new: Node) -> bool:
-    """Heartbeats change nothing that matters here."""
+    """Ignores heartbeats."""
     before, after = (
         (node.meta.labels, node.spec.unschedulable, is_ready(node), _notice(node)) for node in (old, new)
     )

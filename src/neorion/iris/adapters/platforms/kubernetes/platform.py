@@ -37,23 +37,23 @@ class _Verdict:
     """The outcome of a slice whose buyer still waits."""
 
     def __init__(self) -> None:
-        self.said = anyio.Event()
+        self.decided = anyio.Event()
         self.error: Error | None = None
 
     async def wait(self) -> None:
-        await self.said.wait()
+        await self.decided.wait()
 
 
 class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
-    """Slices of worker Pods. Entering it finds what is there; leaving it leaves the slices as they are."""
+    """Slices of worker Pods. Entering finds existing slices; leaving does not change them."""
 
     def __init__(self, settings: KubernetesSettings, api: KubeApi, clock: Clock, rng: Rng) -> None:
         self._settings = settings
         self._clock = clock
         self._names = Names(settings.label_prefix, settings.namespace)
-        self._news = SliceBroadcaster()
-        # What was told last of each slice, by name: a turn that changes nothing tells nothing.
-        self._told: dict[str, SliceStatus] = {}
+        self._broadcaster = SliceBroadcaster()
+        # The last published status of each slice, by name: only changes are published.
+        self._published: dict[str, SliceStatus] = {}
         self._verdicts: dict[str, _Verdict] = {}
         informers = InformerFactory(api, clock, rng)
         pools = any(template.pool for template in settings.groups.values())
@@ -71,7 +71,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         self._exit = AsyncExitStack()
 
     async def create_slice(self, order: SliceRequest) -> None:
-        """Waits a moment for CoreWeave's verdict. One that comes later is told by `changes`."""
+        """Waits a moment for CoreWeave's verdict. A later one arrives through `changes`."""
         if not is_name(order.id) or order.machines < 1:
             raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is not a valid slice.")
         name = self._names.slice(order.group, order.id)
@@ -107,7 +107,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
                 await self._applier.note(secret, records.deleting(secret.meta))
 
     def changes(self) -> AsyncIterator[SliceStatus]:
-        return self._news.listen()
+        return self._broadcaster.listen()
 
     def discover_controller(self) -> str:
         return self._settings.controller
@@ -118,7 +118,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         yield address
 
     async def shutdown(self) -> None:
-        changes = self._news.listen()
+        changes = self._broadcaster.listen()
         for seen in await self.list_all_slices():
             await self.terminate(seen.id)
         while await self.list_all_slices():
@@ -130,20 +130,20 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
     async def _reconcile(self, name: str) -> Duration | None:
         found = self._slices.find(name)
         if found is None:
-            await self._sweep(name)
-            self._tell_gone(name)
+            await self._delete_orphans(name)
+            self._publish_gone(name)
             return None
         secret, record = found
-        wait = await self._turn(secret, record)
-        self._tell(name)
+        wait = await self._run_steps(secret, record)
+        self._publish(name)
         return wait
 
-    async def _turn(self, secret: Secret, record: Record) -> Duration | None:
+    async def _run_steps(self, secret: Secret, record: Record) -> Duration | None:
         wait = None
         template = self._settings.groups.get(record.group)
         seen = self._slices.observed(record, self._clock.now())
         if accepted(seen, template) and (verdict := self._verdicts.get(record.name)) is not None:
-            verdict.said.set()
+            verdict.decided.set()
         for step in next_steps(seen, template, self._settings.capacity_patience):
             if isinstance(step, Fail):
                 await self._fail(secret, record, step.error)
@@ -182,7 +182,7 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
         return wait
 
     async def _fail(self, secret: Secret, record: Record, error: Error) -> None:
-        """A buyer who waits is told, and nothing is left; otherwise the slice stays until it is terminated."""
+        """Fails a waiting `create_slice` and removes the slice. Otherwise the slice stays until it is terminated."""
         verdict = self._verdicts.get(record.name)
         if record.deleting:
             raise error
@@ -194,31 +194,31 @@ class KubernetesPlatform(AbstractAsyncContextManager["KubernetesPlatform"]):
             patch = records.deleting(secret.meta)
         await self._applier.note(secret, patch)
 
-    async def _sweep(self, name: str) -> None:
-        """Without its record a slice has no owner: whatever is left of it goes too."""
+    async def _delete_orphans(self, name: str) -> None:
+        """Deletes the Pods of a slice whose record is gone."""
         for pod in self._slices.pods_of(name):
             if pod.meta.deleted is None:
                 await self._applier.delete(POD, pod)
 
-    def _tell(self, name: str) -> None:
+    def _publish(self, name: str) -> None:
         found = self._slices.find(name)
         if found is None:
             return
         seen = self._seen(found[1])
-        if self._told.get(name) != seen:
-            self._told[name] = seen
-            self._news.tell(seen)
+        if self._published.get(name) != seen:
+            self._published[name] = seen
+            self._broadcaster.publish(seen)
 
-    def _tell_gone(self, name: str) -> None:
+    def _publish_gone(self, name: str) -> None:
         if (verdict := self._verdicts.get(name)) is not None and verdict.error is not None:
-            verdict.said.set()
-        if (last := self._told.pop(name, None)) is not None:
-            self._news.tell(SliceStatus(last.id, last.group, SliceState.DELETING))
+            verdict.decided.set()
+        if (last := self._published.pop(name, None)) is not None:
+            self._broadcaster.publish(SliceStatus(last.id, last.group, SliceState.DELETING))
 
     async def __aenter__(self) -> Self:
         group = await self._exit.enter_async_context(anyio.create_task_group())
         self._exit.callback(group.cancel_scope.cancel)
-        self._exit.callback(self._news.close)
+        self._exit.callback(self._broadcaster.close)
         group.start_soon(self._operator.run, anyio.Event(), name="slices")
         await self._informers.wait_synced()
         return self

@@ -17,10 +17,10 @@ from neorion.keel.kube.core import Pod
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A slice as the cluster shows it. `missing` are workers without a Pod, by number and name.
+    """A slice in the informers' caches. `missing` are workers without a Pod, by number and name.
 
-    `nodes` counts its machines that are left, and `notices` says which of them are lost, and why. It is `counted` when its
-    pool was asked for its machines. A refusal is about the `youngest` slice. A `pool_in_use` is kept by other slices.
+    `nodes` counts its remaining machines, and `notices` gives the reasons of lost ones by node. It is `counted` when its
+    pool's target includes its machines. A refusal is about the `youngest` slice. A `pool_in_use` has other slices.
     """
 
     record: Record
@@ -48,12 +48,12 @@ class CreatePod:
 
 @dataclass(frozen=True, slots=True)
 class MarkStarted:
-    """Everything was created: what is missing from now on is lost."""
+    """Records that everything was created: a worker that is missing from now on is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The slice cannot be had, or was lost."""
+    """Marks the slice as failed: it could not be created, or was lost."""
 
     error: Error
 
@@ -66,29 +66,29 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
-    """Nothing is left of the slice."""
+class DeleteRecord:
+    """Deletes the record of a slice of which nothing is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Look again after this time, whatever changes until then."""
+    """Reconciles again after this time at the latest."""
 
     span: Duration
 
 
-Step = CreatePod | MarkStarted | Fail | DeletePod | Forget | Wait
+Step = CreatePod | MarkStarted | Fail | DeletePod | DeleteRecord | Wait
 
 
 def next_steps(seen: Observed, template: GroupTemplate | None, patience: Duration) -> list[Step]:
-    """In this order. The first that fails ends the turn; the next turn sees how far it came."""
+    """Steps in their order. The first failure ends the reconciliation; the next one continues from there."""
     if seen.record.deleting:
         return _end(seen)
     if seen.record.failure:
         return []
     if template is None:
-        words = f"The cluster file has no scale group {seen.record.group}."
-        return [Fail(Invalid("iris.no_group", words, hint="Add the group, or let the slice go."))]
+        sentence = f"The cluster file has no scale group {seen.record.group}."
+        return [Fail(Invalid("iris.no_group", sentence, hint="Add the group, or let the slice go."))]
     trouble = _pool_trouble(seen, template, patience) or _worker_trouble(seen)
     if trouble is not None:
         return [Fail(trouble)]
@@ -96,7 +96,7 @@ def next_steps(seen: Observed, template: GroupTemplate | None, patience: Duratio
 
 
 def accepted(seen: Observed, template: GroupTemplate | None) -> bool:
-    """True when nothing but time stands between the slice and its machines."""
+    """True when the slice only waits for its machines to boot."""
     if not seen.record.started or not seen.record.live or template is None:
         return False
     return template.pool is None or (seen.pool is not None and seen.counted and promised(seen.pool))
@@ -129,18 +129,18 @@ def _pool_trouble(seen: Observed, template: GroupTemplate, patience: Duration) -
         return None
     group, pool, record = seen.record.group, seen.pool, seen.record
     if pool is None or pool.meta.deleted is not None:
-        # A shared pool goes with its last slice; one that comes meanwhile waits for the next pool.
+        # A shared pool is deleted with its last slice; a slice that is created meanwhile waits for the next pool.
         gone = seen.nodes > 0 if record.shared else record.started or pool is not None
-        words = f"The NodePool {record.pool} was deleted."
-        return Invalid("iris.pool_deleted", words, hint="See who deleted it.") if gone else None
+        sentence = f"The NodePool {record.pool} was deleted."
+        return Invalid("iris.pool_deleted", sentence, hint="See who deleted it.") if gone else None
     if len(seen.hosts) == record.machines or not seen.counted or not seen.youngest:
-        # What CoreWeave says of more machines is not about those that are there.
+        # CoreWeave's refusal of more machines does not concern those that exist.
         return None
     if pool.spec.instance_type != template.pool.instance_type:
-        words = (
+        sentence = (
             f"The NodePool {record.pool} has {pool.spec.instance_type}, not {template.pool.instance_type}."
         )
-        return Invalid("iris.pool_type", words, hint="Wait until its slices are given back.")
+        return Invalid("iris.pool_type", sentence, hint="Wait until its slices are given back.")
     refusal = verdict("CoreWeave", group, pool)
     if refusal is None and (left := _left(seen, patience)) is not None and not left:
         refusal = queued("CoreWeave", group, pool)
@@ -157,11 +157,11 @@ def _worker_trouble(seen: Observed) -> Error | None:
 
 
 def _left(seen: Observed, patience: Duration) -> Duration | None:
-    """The rest of the patience with CoreWeave's queue; None where nothing is queued."""
+    """Remaining time to wait in CoreWeave's queue; None where nothing is queued."""
     if seen.pool is None or queued("CoreWeave", "", seen.pool) is None:
         return None
-    said = condition(seen.pool.status.conditions, "Capacity")
-    since = said.changed if said is not None and said.changed else seen.pool.meta.created
+    capacity = condition(seen.pool.status.conditions, "Capacity")
+    since = capacity.changed if capacity is not None and capacity.changed else seen.pool.meta.created
     if since is None:
         return patience
     return patience - seen.now.since(instant(since))
@@ -179,9 +179,9 @@ def _waits_for(seen: Observed) -> str:
 
 
 def _end(seen: Observed) -> list[Step]:
-    """Pods first, then the machines, which its pool gives back, then the record."""
+    """Deletes the Pods first, then the machines through their pool, then the record."""
     living: list[Step] = [DeletePod(pod) for pod in seen.pods if pod.meta.deleted is None]
     if living:
         return living
     pool_stays = seen.pool is not None and not seen.pool_in_use
-    return [] if pool_stays or seen.nodes or seen.pods else [Forget()]
+    return [] if pool_stays or seen.nodes or seen.pods else [DeleteRecord()]

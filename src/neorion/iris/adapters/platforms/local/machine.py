@@ -1,4 +1,4 @@
-"""A pretended machine, and the command that starts its worker."""
+"""A simulated machine, and the command that starts its worker."""
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,7 +23,7 @@ class LocalMachine:
 
     @property
     def mark(self) -> tuple[str, str]:
-        """The variable of this machine and of no other on this computer, whoever made it."""
+        """An environment variable that is unique to this machine, also among clusters of other users."""
         return MACHINE_ENV, str(self.folder)
 
     @property

@@ -67,7 +67,7 @@ class PidfdProcess:
                 signal.pidfd_send_signal(self._descriptor, number)
 
     async def ended(self) -> str:
-        """How it ended, as far as that is known. One caller at a time."""
+        """Waits for the exit and describes it as far as it is known. One caller at a time."""
         while self._end is None:
             await anyio.wait_readable(self._descriptor)
             self._end = self._reap()

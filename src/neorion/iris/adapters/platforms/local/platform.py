@@ -36,7 +36,7 @@ class LocalSettings:
 
 
 async def _no_cleanup(_: LocalMachine) -> None:
-    """Machines of processes alone leave nothing."""
+    """Does nothing: machines whose tasks are processes leave nothing."""
 
 
 class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
@@ -51,13 +51,13 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
         self._settings = settings
         self._clock = clock
         self._gate = FaultInjector(settings.behaviours)
-        self._news = SliceBroadcaster()
+        self._broadcaster = SliceBroadcaster()
         self._pieces: dict[SliceId, LocalSlice] = {}
         self._group = anyio.create_task_group()
         self._exit = AsyncExitStack()
-        # Whole, because machines are known by their folders to whoever comes after us, from wherever.
+        # Absolute, because a later controller with another working folder finds machines by their folders.
         folder = settings.folder.absolute()
-        self._ground = PlatformContext(
+        self._context = PlatformContext(
             clock=clock,
             folder=folder,
             records=SliceStore(folder / "records"),
@@ -65,18 +65,18 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
             cleanup=cleanup,
             variables=settings.variables,
             grace=settings.grace,
-            tell=self._news.tell,
+            publish=self._broadcaster.publish,
         )
 
     async def create_slice(self, order: SliceRequest) -> None:
         if order.id in self._pieces:
             return
         if not is_name(order.id) or order.machines < 1:
-            raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is no slice.")
+            raise Invalid("iris.slice_order", f"{order.id[:80]!r} × {order.machines} is not a valid slice.")
         boots = self._gate.admit(order.group, len(self._of(order.group)))
         record = LocalSliceRecord(order, self._clock.now(), stuck=not boots)
         try:
-            self._ground.records.save(record)
+            self._context.records.save(record)
         except OSError as error:
             raise Retry(
                 "iris.slice_record",
@@ -84,7 +84,7 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
                 hint=f"See what is wrong with {self._settings.folder}.",
             ) from None
         self._take(record)
-        self._news.tell(self._pieces[order.id].seen())
+        self._broadcaster.publish(self._pieces[order.id].seen())
 
     async def list_slices(self, group: str) -> Sequence[SliceStatus]:
         return [piece.seen() for piece in self._of(group)]
@@ -97,14 +97,14 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
 
     async def terminate(self, piece: SliceId) -> None:
         if (known := self._pieces.get(piece)) is not None:
-            known.doom()
+            known.request_termination()
 
     async def lose(self, piece: SliceId) -> None:
-        """Takes one machine of a slice away, as a power cut would: for demonstrations and tests."""
+        """Kills one machine of a slice, as a power cut would, for demonstrations and tests."""
         await self._find(piece).lose()
 
     def changes(self) -> AsyncIterator[SliceStatus]:
-        return self._news.listen()
+        return self._broadcaster.listen()
 
     def discover_controller(self) -> str:
         return self._settings.controller
@@ -117,7 +117,7 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
     async def shutdown(self) -> None:
         pieces = list(self._pieces.values())
         for piece in pieces:
-            piece.doom()
+            piece.request_termination()
         for piece in pieces:
             await piece.gone.wait()
 
@@ -132,19 +132,19 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
         return [piece for piece in self._pieces.values() if piece.group == group]
 
     def _take(self, record: LocalSliceRecord) -> None:
-        piece = LocalSlice(record, self._gate.of(record.order.group), self._ground)
+        piece = LocalSlice(record, self._gate.of(record.order.group), self._context)
         self._pieces[record.order.id] = piece
         self._group.start_soon(self._live, record.order.id, piece, name=record.order.id)
 
     async def _live(self, name: SliceId, piece: LocalSlice) -> None:
-        await piece.live()
+        await piece.run()
         del self._pieces[name]
 
     async def __aenter__(self) -> Self:
-        self._exit.callback(os.close, self._ground.records.own())
+        self._exit.callback(os.close, self._context.records.own())
         self._exit.callback(self._close)
         await self._exit.enter_async_context(self._group)
-        for record in self._ground.records.all():
+        for record in self._context.records.all():
             self._take(record)
         return self
 
@@ -155,6 +155,6 @@ class LocalPlatform(AbstractAsyncContextManager["LocalPlatform"]):
         return await self._exit.__aexit__(kind, error, trace)
 
     def _close(self) -> None:
-        self._news.close()
+        self._broadcaster.close()
         for piece in self._pieces.values():
             piece.close()

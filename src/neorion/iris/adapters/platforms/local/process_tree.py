@@ -29,7 +29,7 @@ def end_tree(machine: LocalMachine, worker: ProcessIdentity, known: Collection[P
     """Kills everything of a machine, and what was `known` to be of it. Reads all of /proc: call it in a thread."""
     stopped: dict[ProcessIdentity, PidfdProcess] = {}
     try:
-        # Stopped first: whoever is killed last could otherwise have forked meanwhile.
+        # Stopped first: otherwise the process that is killed last could have forked meanwhile.
         for _ in range(_ROUNDS_MAX):
             fresh = {birth for birth in members(machine, worker, known) if birth not in stopped}
             if not fresh:
@@ -50,13 +50,13 @@ def end_tree(machine: LocalMachine, worker: ProcessIdentity, known: Collection[P
 def members(
     machine: LocalMachine, worker: ProcessIdentity, known: Collection[ProcessIdentity] = ()
 ) -> set[ProcessIdentity]:
-    """All that has the machine's mark, or shares a session with or descends from what belongs to it.
+    """Processes with the machine's mark, and all that descend from its processes or share a session with them.
 
-    A process with neither is lost from sight once its parent is gone; so look before the worker ends.
+    A process with neither cannot be found once its parent is gone, so call this before the worker ends.
     """
     rows = {row.birth.pid: row for row in _processes(os.fsencode("=".join(machine.mark)))}
     found = {pid for pid, row in rows.items() if row.marked or row.birth == worker or row.birth in known}
-    # A session keeps its number while anybody is in it, so it is still the worker's unless the number lives anew.
+    # A session keeps its id while it has a process, so it is the worker's unless the worker's pid was used again.
     sessions = {worker.pid} if worker.boot == boot_id() and rows.get(worker.pid) is None else set[int]()
     while True:
         sessions |= {pid for pid in found if rows[pid].session == pid}
@@ -82,5 +82,5 @@ def _environment(folder: Path) -> list[bytes]:
     try:
         return (folder / "environ").read_bytes().split(b"\0")
     except OSError:
-        # Somebody else's, or gone.
+        # Owned by another user, or gone.
         return []

@@ -1,4 +1,4 @@
-"""The life of one slice: boots, is watched, and ends when told to."""
+"""One slice: starts its machines, watches them, and ends them on request."""
 
 import shutil
 import signal
@@ -25,14 +25,14 @@ from neorion.keel.telemetry import logger
 
 log = logger(__name__)
 
-# Enough of a worker's last words to see what it died of.
-_LAST_WORDS_BYTES = 2048
-_LAST_WORDS_CHARS = 200
+# Enough of a worker's log to see why it ended.
+_LAST_LOG_BYTES = 2048
+_LAST_LOG_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PlatformContext:
-    """What all slices of one platform stand on."""
+    """Parts that all slices of one platform share."""
 
     clock: Clock
     folder: Path
@@ -41,26 +41,26 @@ class PlatformContext:
     cleanup: Cleanup
     variables: Mapping[str, str]
     grace: Duration
-    tell: Callable[[SliceStatus], None]
+    publish: Callable[[SliceStatus], None]
 
 
 class LocalSlice:
-    """One slice. `live` is its life; everything else may be called at any time of it."""
+    """One slice. `run` returns when it is gone; everything else may be called at any time meanwhile."""
 
-    def __init__(self, record: LocalSliceRecord, behaviour: FaultProfile, ground: PlatformContext) -> None:
+    def __init__(self, record: LocalSliceRecord, behaviour: FaultProfile, context: PlatformContext) -> None:
         self._record = record
         self._behaviour = behaviour
-        self._ground = ground
-        self._folder = ground.folder / record.order.id
+        self._context = context
+        self._folder = context.folder / record.order.id
         self._machines = machines(record.order, self._folder)
-        self._doomed = anyio.Event()
+        self._terminating = anyio.Event()
         self.gone = anyio.Event()
         self._processes: dict[str, PidfdProcess] = {}
         for machine, birth in zip(self._machines, record.births, strict=False):
             if (process := PidfdProcess.find(birth)) is not None:
                 self._processes[machine.host] = process
         if record.doomed:
-            self._doomed.set()
+            self._terminating.set()
 
     @property
     def group(self) -> str:
@@ -77,13 +77,13 @@ class LocalSlice:
         hosts = () if self.gone.is_set() else tuple(self._living())
         return SliceStatus(record.order.id, record.order.group, state, hosts, record.failure)
 
-    def doom(self) -> None:
-        if not self._doomed.is_set():
-            self._note(replace(self._record, doomed=True))
-            self._doomed.set()
+    def request_termination(self) -> None:
+        if not self._terminating.is_set():
+            self._record_change(replace(self._record, doomed=True))
+            self._terminating.set()
 
     async def lose(self) -> None:
-        """Takes one machine away, as a power cut would. That it is gone is noticed like any other death."""
+        """Kills one machine, as a power cut would. Its watch notices the loss as any other."""
         for machine, birth in zip(self._machines, self._record.births, strict=False):
             if machine.host in self._living():
                 await run_sync(end_tree, machine, birth)
@@ -93,10 +93,10 @@ class LocalSlice:
         for process in self._processes.values():
             process.close()
 
-    async def live(self) -> None:
+    async def run(self) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(self._serve)
-            await self._doomed.wait()
+            await self._terminating.wait()
             group.cancel_scope.cancel()
         await self._end()
 
@@ -111,13 +111,13 @@ class LocalSlice:
             for machine in self._machines:
                 if self._record.births or machine.host in self._processes:
                     group.start_soon(self._watch, machine)
-            group.start_soon(self._fate)
+            group.start_soon(self._inject_loss)
 
     async def _sleep_until(self, age: Duration) -> None:
-        await self._ground.clock.sleep(age - self._ground.clock.now().since(self._record.created))
+        await self._context.clock.sleep(age - self._context.clock.now().since(self._record.created))
 
     def _start(self) -> None:
-        """Starts all machines or none. Recorded before any is released: see `spawn`."""
+        """Starts all machines or none. All are recorded before the first is released: see `spawn`."""
         held: dict[str, GatedProcess] = {}
         try:
             with ExitStack() as undo:
@@ -126,34 +126,36 @@ class LocalSlice:
                     undo.callback(held[machine.host].abandon)
                 births = tuple(each.process.birth for each in held.values())
                 born = replace(self._record, births=births)
-                self._ground.records.save(born)
+                self._context.records.save(born)
                 undo.pop_all()
         except OSError as error:
             log.failure("a slice could not start", error, slice=self._record.order.id)
             self._processes = {host: each.process for host, each in held.items()}
-            self._note(replace(self._record, failure=f"Its workers could not start: {error.strerror}."))
+            self._record_change(
+                replace(self._record, failure=f"Its workers could not start: {error.strerror}.")
+            )
             return
         for each in held.values():
             each.release(self._record.order.token)
         self._processes = {host: each.process for host, each in held.items()}
         self._record = born
-        self._ground.tell(self.seen())
+        self._context.publish(self.seen())
 
     def _spawn(self, machine: LocalMachine) -> GatedProcess:
         machine.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name, value = machine.mark
-        variables = {**self._ground.variables, name: value}
-        return spawn(self._ground.launch(machine), variables, machine.log)
+        variables = {**self._context.variables, name: value}
+        return spawn(self._context.launch(machine), variables, machine.log)
 
     async def _watch(self, machine: LocalMachine) -> None:
         process = self._processes.get(machine.host)
-        how = await process.ended() if process is not None else "ended while nobody watched"
-        # The first loss tells the story; what follows from it would only cover it up.
+        how = await process.ended() if process is not None else "ended while the controller was down"
+        # The first loss is the cause. Later losses may only follow from it.
         failure = self._record.failure or f"{machine.host} {how}.{_last_log_line(machine)}"
         log.warning("lost a machine", host=machine.host, how=how)
-        self._note(replace(self._record, failure=failure))
+        self._record_change(replace(self._record, failure=failure))
 
-    async def _fate(self) -> None:
+    async def _inject_loss(self) -> None:
         if (lost_after := self._behaviour.lost_after) is not None:
             await self._sleep_until(self._behaviour.boot_delay + lost_after)
             if not self._record.failure:
@@ -164,17 +166,17 @@ class LocalSlice:
         known = [await run_sync(members, machine, birth) for machine, birth in born]
         for process in self._processes.values():
             process.signal(signal.SIGTERM)
-        await wait_at_most(self._ground.clock, self._ground.grace, self._all_ended)
-        # Also after workers that ended in time: what they left behind is of the slice too.
+        await wait_at_most(self._context.clock, self._context.grace, self._all_ended)
+        # Also after workers that ended in time, because they may have left processes.
         for (machine, birth), family in zip(born, known, strict=True):
             await run_sync(end_tree, machine, birth, family)
         await self._all_ended()
         for machine in self._machines:
-            await self._ground.cleanup(machine)
+            await self._context.cleanup(machine)
         await run_sync(lambda: shutil.rmtree(self._folder, ignore_errors=True))
-        self._ground.records.remove(self._record.order.id)
+        self._context.records.remove(self._record.order.id)
         self.gone.set()
-        self._ground.tell(self.seen())
+        self._context.publish(self.seen())
 
     async def _all_ended(self) -> None:
         for process in self._processes.values():
@@ -183,22 +185,22 @@ class LocalSlice:
     def _living(self) -> list[str]:
         return [host for host, process in self._processes.items() if process.alive]
 
-    def _note(self, record: LocalSliceRecord) -> None:
-        """Changed and told. A record that cannot be written is no reason to stop: the world tells it again after a restart."""
+    def _record_change(self, record: LocalSliceRecord) -> None:
+        """Records and publishes a change. A failed write is only logged: a restart finds the processes as they are."""
         self._record = record
         try:
-            self._ground.records.save(record)
+            self._context.records.save(record)
         except OSError as error:
             log.failure("a slice could not be recorded", error, slice=record.order.id)
-        self._ground.tell(self.seen())
+        self._context.publish(self.seen())
 
 
 def _last_log_line(machine: LocalMachine) -> str:
     try:
         with machine.log.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - _LAST_WORDS_BYTES))
+            file.seek(max(0, file.seek(0, 2) - _LAST_LOG_BYTES))
             lines = file.read().decode(errors="replace").split("\n")
     except OSError:
         return ""
-    said = [line.strip() for line in lines if line.strip()]
-    return f" Its last words: {said[-1][:_LAST_WORDS_CHARS]}" if said else ""
+    written = [line.strip() for line in lines if line.strip()]
+    return f" Its last log line: {written[-1][:_LAST_LOG_CHARS]}" if written else ""

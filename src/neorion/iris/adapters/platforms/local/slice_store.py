@@ -1,4 +1,4 @@
-"""What is known of each slice, one file per slice: how a later controller finds them again."""
+"""Records of slices, one file for each, by which a later controller finds them again."""
 
 import fcntl
 import os
@@ -30,7 +30,7 @@ class ProcessIdentity:
 
 
 class LocalSliceRecord(Struct, frozen=True, omit_defaults=True):
-    """A slice. `births` are its workers, all of them or none; `doomed` says that it is to end."""
+    """A slice. `births` are its workers, all of them or none; a `doomed` slice is being terminated."""
 
     order: SliceRequest
     created: Instant
@@ -53,10 +53,9 @@ _DECODER = msgspec.json.Decoder(LocalSliceRecord, dec_hook=_typed)
 
 
 class SliceStore:
-    """A folder that one process owns and nobody else may read: the files hold tokens.
+    """A folder that one process owns and only its user may read, because the files hold tokens.
 
-    Files appear whole, by renaming, and are not synced: what a power cut takes from the disk it also took from the
-    machine, for no worker outlives it.
+    Files appear whole, by renaming. They are not synced: no worker outlives a power cut, so its record may be lost.
     """
 
     def __init__(self, folder: Path) -> None:
