@@ -12,7 +12,7 @@ import pytest
 from neorion.conformance.adapters.kinds import DEPLOYMENT, NODE, POD, SERVICE
 from neorion.conformance.decide.exposition import Exposition
 from neorion.conformance.model import Verdict, builtin_profile
-from neorion.conformance.model.profile import DriverVersion
+from neorion.conformance.model.profile import DriverVersion, MetricNames
 from neorion.keel.kube import Kind, MergePatch
 from neorion.keel.kube.client import Client
 from tests.conformance.checker import SOUND, Change, Checker, Fault, Rows, conclude_as
@@ -177,7 +177,7 @@ async def test_metrics_of_devices(checker: Checker):
 
 
 async def test_a_copy_that_lacks_nothing_is_not_a_control(checker: Checker, monkeypatch: pytest.MonkeyPatch):
-    def unchanged(exposition: Exposition, _device: str) -> Exposition:
+    def unchanged(exposition: Exposition, _names: MetricNames) -> Exposition:
         return exposition
 
     monkeypatch.setattr("neorion.conformance.decide.exposition.without_one", unchanged)

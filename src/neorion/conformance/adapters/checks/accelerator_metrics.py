@@ -72,7 +72,7 @@ async def _judge(workspace: Workspace, found: judge.Exposition, node: Json, coun
     ids = await _allocated_ids(workspace, node)
     if ids:
         workspace.assert_that(judge.same_ids(found, names, ids))
-    one_less = judge.without_one(found, names.device)
+    one_less = judge.without_one(found, names)
     assertion = judge.covers("utilization", one_less, names.utilization, names.device, count)
     workspace.control(control_of("a copy without one device", assertion))
     alike = judge.renamed(found, {names.utilization: f"process_{names.utilization}"})
