@@ -169,15 +169,18 @@ PLATFORMS = {
 }
 
 
+@pytest.mark.slow
 async def test_routes(checker: Checker):
     await conclude_as(checker, "ai_inference", ROUTES)
 
 
+@pytest.mark.slow
 async def test_counts(checker: Checker, platform: Cluster):
     named = checker.with_options(prometheus=url_of(platform, "prometheus"))
     await conclude_as(named, "ai_service_metrics", COUNTS)
 
 
+@pytest.mark.slow
 async def test_replicas(checker: Checker):
     await conclude_as(checker, "pod_autoscaling", REPLICAS)
 
