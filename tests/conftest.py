@@ -90,16 +90,6 @@ def _need_inference_gateway() -> None:
         pytest.skip("a program is not built (neorion drydock build envoy inference-extension)")
 
 
-def _need_metrics_server() -> None:
-    if not ready("metrics-server"):
-        pytest.skip("metrics-server is not built (neorion drydock build metrics-server)")
-
-
-def _need_trainer() -> None:
-    if not ready("trainer-controller-manager", "jobset"):
-        pytest.skip("Trainer is not built (neorion drydock build jobset trainer)")
-
-
 def _need_promtool() -> None:
     if not ready("promtool"):
         pytest.skip("promtool is not built (neorion drydock build prometheus)")
@@ -118,12 +108,10 @@ _OTHER_NEEDS = {
     "go": _need_go,
     "gvisor": _need_gvisor,
     "inference-gateway": _need_inference_gateway,
-    "metrics-server": _need_metrics_server,
     "nobody": _need_nobody,
     "promtool": _need_promtool,
     "root": _need_root,
     "services": _need_services,
-    "trainer": _need_trainer,
 }
 
 

@@ -39,9 +39,6 @@ class PortOffset(IntEnum):
     COSCHEDULING = 17
     JOBSET_WEBHOOK = 18
     JOBSET_HEALTH = 19
-    METRICS_SERVER = 20
-    TRAINER_WEBHOOK = 21
-    TRAINER_HEALTH = 22
 
 
 def state_folder(env: Mapping[str, str]) -> Path:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from neorion.drydock.addons import ADDONS
 from neorion.drydock.binaries import ready
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
@@ -19,9 +18,7 @@ from tests.kube.conftest import cut_connections
 __all__ = ["cut_connections"]
 
 _NAME = f"conf-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
-_ONE = (SimulatedNodeGroup(1, "h100x8"),)
-_WISHES = ClusterOptions(_ONE, kueue=True)
-_ADDONS = ("pod-groups", "coscheduling", "jobset", "trainer")
+_WISHES = ClusterOptions((SimulatedNodeGroup(1, "h100x8"),), kueue=True)
 
 
 @pytest.fixture(scope="session")
@@ -30,21 +27,6 @@ def platform() -> Generator[Cluster]:
         pytest.skip("the programs of clusters are not built (neorion drydock build)")
     with shared_cluster(_NAME, ClusterManager.of(), _WISHES) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="session")
-def addons_platform() -> Generator[Cluster]:
-    """A cluster with the gang schedulers and operators that are built."""
-    addons = tuple(name for name in _ADDONS if ready(*ADDONS[name].programs))
-    options = ClusterOptions(_ONE, kueue=True, addons=addons)
-    with shared_cluster(f"{_NAME}-addons", ClusterManager.of(), options) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-async def addons_client(addons_platform: Cluster) -> AsyncGenerator[Client]:
-    async with connect(read_kubeconfig([addons_platform.kubeconfig]).cluster(), "test") as found:
-        yield found
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """gang_scheduling by each gang scheduler that drydock can run: sound, and without its gangs."""
 
+import hashlib
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import anyio
@@ -12,19 +14,36 @@ from neorion.conformance.model import CheckResult, Verdict, builtin_profile
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.host import running
+from neorion.drydock.simulated import SimulatedNodeGroup
+from neorion.drydock.testing import shared_cluster
 from neorion.keel.base import Duration
 from neorion.keel.kube import MergePatch
-from neorion.keel.kube.client import Client
+from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from tests.conformance.checker import SOUND, Checker, Fault
 from tests.conformance.kube.faults import ungated
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.needs("drydock", "gang-schedulers")]
+ADDONS = ("pod-groups", "coscheduling", "jobset")
+OPTIONS = ClusterOptions((SimulatedNodeGroup(1, "h100x8"),), kueue=True, addons=ADDONS)
 HOST = "h100x8-0000"
 DEVICES = 3
+_NAME = f"gangs-{hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:8]}"
+
+
+@pytest.fixture(scope="module")
+def gang_platform() -> Generator[Cluster]:
+    with shared_cluster(_NAME, ClusterManager.of(), OPTIONS) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def gang_client(gang_platform: Cluster) -> AsyncGenerator[Client]:
+    async with connect(read_kubeconfig([gang_platform.kubeconfig]).cluster(), "test") as client:
+        yield client
 
 
 @pytest.mark.slow
-async def test_gangs_of_every_scheduler(addons_client: Client, tmp_path: Path):
+async def test_gangs_of_every_scheduler(gang_client: Client, tmp_path: Path):
     """All at once, each with devices of its own kind on the one node."""
     faults = {"sound": SOUND, "broken": Fault(ungated)}
     results: dict[tuple[str, str], CheckResult] = {}
@@ -32,9 +51,9 @@ async def test_gangs_of_every_scheduler(addons_client: Client, tmp_path: Path):
     async def one(scheduler: str, name: str) -> None:
         resource = f"test.neorion.dev/{scheduler}-{name}"
         capacity = {"status": {part: {resource: str(DEVICES)} for part in ("capacity", "allocatable")}}
-        await addons_client.patch(NODE.raw, HOST, MergePatch(capacity), "", "status")
+        await gang_client.patch(NODE.raw, HOST, MergePatch(capacity), "", "status")
         profile = msgspec.structs.replace(builtin_profile("nvidia"), resource=resource)
-        checker = Checker(addons_client, tmp_path / scheduler / name).with_options(
+        checker = Checker(gang_client, tmp_path / scheduler / name).with_options(
             profile=profile, gang_scheduler=scheduler, window=Duration.of(seconds=4)
         )
         results[scheduler, name] = await checker.run("gang_scheduling", faults[name])
@@ -54,13 +73,13 @@ async def test_gangs_of_every_scheduler(addons_client: Client, tmp_path: Path):
             assert "a gang that does not fit" in result.reason
 
 
-async def test_the_add_ons_start_again_where_they_were(addons_platform: Cluster):
+async def test_the_add_ons_start_again_where_they_were(gang_platform: Cluster):
     """Stopped with their cluster, they are back with it; the feature gates stay on."""
     manager = ClusterManager.of()
     for part in ("coscheduling", "jobset"):
-        await addons_platform.stop(part)
-        assert not running(addons_platform.layout.folder, part)
-    cluster = await manager.up(addons_platform.name, ClusterOptions())
+        await gang_platform.stop(part)
+        assert not running(gang_platform.layout.folder, part)
+    cluster = await manager.up(gang_platform.name, ClusterOptions())
     for part in ("coscheduling", "jobset"):
         assert running(cluster.layout.folder, part)
     async with cluster.api() as api:

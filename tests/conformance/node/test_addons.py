@@ -1,4 +1,4 @@
-"""Add-ons that measure: metrics-server, and the exporter of emulated devices."""
+"""The exporter of emulated devices."""
 
 import re
 from typing import Any
@@ -30,18 +30,6 @@ async def until(found: Any) -> Any:
             if answer:
                 return answer
             await SystemClock().sleep(LOOK_EVERY)
-
-
-@pytest.mark.needs("metrics-server")
-async def test_metrics_server_measures_the_real_node_alone(platform: Cluster):
-    async with platform.api() as api:
-
-        async def measured() -> list[dict[str, Any]]:
-            return (await api.get("/apis/metrics.k8s.io/v1beta1/nodes"))["items"]
-
-        nodes = await until(measured)
-        assert [each["metadata"]["name"] for each in nodes] == [NODE]
-        assert int(nodes[0]["usage"]["memory"].removesuffix("Ki")) > 0
 
 
 async def test_the_exporter_serves_the_ids_of_the_nodes_devices(platform: Cluster):

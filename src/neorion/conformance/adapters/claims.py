@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from neorion.conformance.adapters.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE, Json
-from neorion.conformance.adapters.pods import ON_SIMULATED, make_pod, pod_spec
+from neorion.conformance.adapters.pods import make_pod, pod_spec
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide.dra import devices_of
 from neorion.conformance.decide.nodes import is_refused, takes_pods
@@ -12,6 +12,8 @@ from neorion.keel.base import NotFound
 
 # The driver that the run itself stands for.
 DRIVER: Final = "conformance.neorion.dev"
+# Simulated nodes carry it where there are real ones, too.
+_TOLERATIONS: Final = [{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}]
 
 
 async def offer_devices(workspace: Workspace, devices: Sequence[Json], counters: Sequence[Json] = ()) -> None:
@@ -52,7 +54,7 @@ async def use(
     workspace: Workspace, name: str, pod: str = "", placed: Mapping[str, object] | None = None
 ) -> None:
     """A pod that uses a claim: allocation waits for one."""
-    spec: Json = {**pod_spec(workspace, None, 0), "tolerations": ON_SIMULATED, **(placed or {})}
+    spec: Json = {**pod_spec(workspace, None, 0), "tolerations": _TOLERATIONS, **(placed or {})}
     spec["resourceClaims"] = [{"name": "device", "resourceClaimName": name}]
     spec["containers"][0]["resources"]["claims"] = [{"name": "device"}]
     await make_pod(workspace, pod or name, spec)

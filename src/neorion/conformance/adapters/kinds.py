@@ -50,9 +50,6 @@ FLAVOR: Final = kind("ResourceFlavor", "resourceflavors", _KUEUE, namespaced=Fal
 CLUSTER_QUEUE: Final = kind("ClusterQueue", "clusterqueues", _KUEUE, namespaced=False)
 LOCAL_QUEUE: Final = kind("LocalQueue", "localqueues", _KUEUE)
 JOB_SET: Final = kind("JobSet", "jobsets", "jobset.x-k8s.io/v1alpha2")
-_TRAINER: Final = "trainer.kubeflow.org/v1alpha1"
-TRAIN_JOB: Final = kind("TrainJob", "trainjobs", _TRAINER)
-TRAINING_RUNTIME: Final = kind("TrainingRuntime", "trainingruntimes", _TRAINER)
 COSCHEDULING_GROUP: Final = kind("PodGroup", "podgroups", "scheduling.x-k8s.io/v1alpha1")
 NATIVE_GROUP: Final = kind("PodGroup", "podgroups", "scheduling.k8s.io/v1alpha2")
 WORKLOAD: Final = kind("Workload", "workloads", _KUEUE)

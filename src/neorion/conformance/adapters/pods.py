@@ -9,8 +9,6 @@ from neorion.conformance.decide.nodes import NodeSupply, environment_of, is_read
 from neorion.conformance.model import Environment
 from neorion.keel.base import Error
 
-# Simulated nodes carry the taint where there are real ones, too.
-ON_SIMULATED: Final = [{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}]
 # Longer than any check takes.
 FOREVER: Final = ("sh", "-c", "sleep 3600")
 MOMENT: Final = ("sh", "-c", "sleep 2")

@@ -35,8 +35,6 @@ class Options:
     gateway_class: str = ""
     # Of those that the cluster has; empty for the first known one.
     gang_scheduler: str = ""
-    # As before, of operators.
-    operator: str = ""
     prometheus: str = ""
     # Of the window in which nothing may happen.
     window: Duration = WINDOW

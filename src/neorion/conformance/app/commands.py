@@ -43,14 +43,6 @@ _once = partial(click.option, allow_from_autoenv=False)
     metavar="NAME",
     help="Gang scheduler to check: kueue, jobset, coscheduling or native; by default the first that is installed.",
 )
-@_once(
-    "--operator",
-    default="",
-    type=click.Choice(["", "kueue", "trainer"]),
-    show_choices=False,
-    metavar="NAME",
-    help="Operator to check: kueue or trainer; by default the first that is installed.",
-)
 @_once("--prometheus", default="", metavar="URL", help="Address of the monitoring system.")
 @_once("--hardware", is_flag=True, help="State that nodes with a real kubelet have real accelerators.")
 @_once(

@@ -71,7 +71,6 @@ class Choice:
             hardware=bool(choice["hardware"]),
             gateway_class=str(choice["gateway_class"]),
             gang_scheduler=str(choice["gang_scheduler"]),
-            operator=str(choice["operator"]),
             prometheus=str(choice["prometheus"]),
             window=_duration("--window", str(choice["window"])),
             patience=_duration("--patience", str(choice["patience"])),

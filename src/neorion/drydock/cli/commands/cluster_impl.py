@@ -24,11 +24,9 @@ _ADDONS: Final = (
     "inference-gateway",
     "jobset",
     "karpenter",
-    "metrics-server",
     "pod-groups",
     "prometheus",
     "traefik",
-    "trainer",
 )
 _EXTRAS: Final = frozenset({"coreweave", "kueue", *_ADDONS})
 
