@@ -195,5 +195,8 @@ async def test_pools(checker: Checker):
 
 
 @pytest.mark.needs("inference-gateway")
+@pytest.mark.slow
 async def test_inference_pools(checker: Checker):
-    await conclude_as(checker, "advanced_inference_ingress", INGRESSES)
+    """With time for four pickers that start at once."""
+    patient = checker.with_options(patience=Duration.of(seconds=60))
+    await conclude_as(patient, "advanced_inference_ingress", INGRESSES)

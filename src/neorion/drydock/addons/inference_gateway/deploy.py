@@ -17,8 +17,8 @@ from neorion.drydock.images import ENDPOINT_PICKER, ImageStore, Registry, provid
 from neorion.drydock.layout import Layout
 from neorion.drydock.machine import ask
 from neorion.drydock.pki import Subject
-from neorion.keel.base import NotFound, Retry
-from neorion.keel.kube import time_text
+from neorion.keel.base import Retry
+from neorion.keel.kube import UnknownKind, time_text
 
 NAME: Final = "inference-gateway"
 # The picker runs in pods of those who make a pool; its image comes from the cluster's registry.
@@ -105,7 +105,7 @@ async def _publish(cluster: Cluster, api: Api) -> None:
 async def _serves_gateways(api: Api) -> bool:
     try:
         await api.get(f"/apis/{GATEWAY_GROUP}/v1/gatewayclasses")
-    except NotFound:
+    except UnknownKind:
         return False
     return True
 
