@@ -86,8 +86,8 @@ def _need_services() -> None:
 
 
 def _need_inference_gateway() -> None:
-    if not ready("envoy", "epp"):
-        pytest.skip("a program is not built (neorion drydock build envoy inference-extension)")
+    if not ready("envoy", "epp", "traefik"):
+        pytest.skip("a program is not built (neorion drydock build envoy inference-extension traefik)")
 
 
 def _need_promtool() -> None:

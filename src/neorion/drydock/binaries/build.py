@@ -19,19 +19,15 @@ from neorion.drydock.binaries.go_toolchain import find_go
 from neorion.drydock.binaries.products import Product, product_of
 from neorion.drydock.binaries.subprocesses import Tell, ignore_progress, run
 
-_GATEWAY_API: Final = ("sigs.k8s.io/gateway-api", "config/crd/standard")
 # The folders that hold a product's definitions, each after its module.
 _DEFINITIONS: Final = {
-    "inference-extension": (
-        ("sigs.k8s.io/gateway-api-inference-extension", "config/crd/bases"),
-        _GATEWAY_API,
-    ),
+    "inference-extension": (("sigs.k8s.io/gateway-api-inference-extension", "config/crd/bases"),),
     "karpenter": (
         ("sigs.k8s.io/karpenter", "pkg/apis/crds"),
         ("sigs.k8s.io/karpenter", "kwok/apis/crds"),
     ),
     "scheduler-plugins": (("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),),
-    "traefik": (_GATEWAY_API,),
+    "traefik": (("sigs.k8s.io/gateway-api", "config/crd/standard"),),
 }
 # Of these all objects of their installation are kept.
 _INSTALLATIONS: Final = ("jobset", "kueue")

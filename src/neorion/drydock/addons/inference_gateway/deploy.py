@@ -21,8 +21,9 @@ from neorion.keel.base import Retry
 from neorion.keel.kube import UnknownKind, time_text
 
 NAME: Final = "inference-gateway"
-# The picker runs in pods of those who make a pool; its image comes from the cluster's registry.
-PROGRAMS: Final = ("envoy", "epp")
+# The picker runs in pods of those who make a pool; its image comes from the cluster's registry. With Traefik come the
+# definitions of the Gateway API.
+PROGRAMS: Final = ("envoy", "epp", "traefik")
 _USER: Final = f"drydock:{NAME}"
 _ENVOY: Final = "envoy"
 # By this name the extension's own suite asks whether a class takes pools.
@@ -74,12 +75,11 @@ async def start(cluster: Cluster) -> None:
 
 
 async def _publish(cluster: Cluster, api: Api) -> None:
-    source = cluster.shelf.path("epp").parent / "manifests.json"
-    definitions = json.loads(source.read_text())
-    served = await _serves_gateways(api)
     # Another add-on may have defined the Gateway API in a version of its own.
-    missing = [each for each in definitions if each["spec"]["group"] != GATEWAY_GROUP or not served]
-    await publish_definitions(cluster, missing)
+    programs = ("epp",) if await _serves_gateways(api) else ("epp", "traefik")
+    for program in programs:
+        source = cluster.shelf.path(program).parent / "manifests.json"
+        await publish_definitions(cluster, json.loads(source.read_text()))
     for path, body in granted(_USER, user(_USER), _rules()):
         await api.apply(path, body)
     path = f"/apis/{GATEWAY_GROUP}/v1/gatewayclasses/{CLASS}"
