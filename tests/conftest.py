@@ -85,11 +85,6 @@ def _need_services() -> None:
         pytest.skip("an add-on is not built (neorion drydock build karpenter prometheus-server traefik)")
 
 
-def _need_inference_gateway() -> None:
-    if not ready("envoy", "epp", "traefik"):
-        pytest.skip("a program is not built (neorion drydock build envoy inference-extension traefik)")
-
-
 def _need_promtool() -> None:
     if not ready("promtool"):
         pytest.skip("promtool is not built (neorion drydock build prometheus)")
@@ -107,7 +102,6 @@ _OTHER_NEEDS = {
     "gang-schedulers": _need_gang_schedulers,
     "go": _need_go,
     "gvisor": _need_gvisor,
-    "inference-gateway": _need_inference_gateway,
     "nobody": _need_nobody,
     "promtool": _need_promtool,
     "root": _need_root,

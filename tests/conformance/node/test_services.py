@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from neorion.conformance.adapters.kinds import AUTOSCALER, HTTP_ROUTE, INFERENCE_POOL, POD
+from neorion.conformance.adapters.kinds import AUTOSCALER, HTTP_ROUTE, POD
 from neorion.conformance.model import Verdict
 from neorion.drydock.addons import url_of
 from neorion.drydock.cluster import Cluster
@@ -89,45 +89,6 @@ def possible(kind: Kind[Any], manifest: Json) -> Json:
     return manifest
 
 
-def picking(picker: str) -> Change:
-    """An endpoint picker that does not look at queues."""
-
-    def change(kind: Kind[Any], manifest: Json) -> Json:
-        if kind is POD and manifest["metadata"]["name"] == "picker":
-            manifest = copy.deepcopy(manifest)
-            container = manifest["spec"]["containers"][0]
-            container["args"] = [each.replace("max-score-picker", picker) for each in container["args"]]
-        return manifest
-
-    return change
-
-
-def failing(mode: str) -> Change:
-    """A gateway that treats every pool as one of this mode."""
-
-    def change(kind: Kind[Any], manifest: Json) -> Json:
-        if kind is INFERENCE_POOL:
-            manifest = copy.deepcopy(manifest)
-            manifest["spec"]["endpointPickerRef"]["failureMode"] = mode
-        return manifest
-
-    return change
-
-
-def reporting(server: str, most: int) -> Change:
-    """A model server that never reports more than this: the queues of the control are not equal."""
-
-    def change(kind: Kind[Any], manifest: Json) -> Json:
-        if kind is POD and manifest["metadata"]["name"] == server:
-            manifest = copy.deepcopy(manifest)
-            command = manifest["spec"]["containers"][0]["command"]
-            capped = f"queue=$QUERY_STRING; [ $queue -le {most} ] || queue={most}"
-            command[-1] = command[-1].replace("queue=$QUERY_STRING", capped)
-        return manifest
-
-    return change
-
-
 DISCOVERED = {
     "prometheus.io/scrape": "true",
     "prometheus.io/port": "8080",
@@ -154,14 +115,7 @@ POOLS: Rows = {
     "idle": (Fault(idle), Verdict.FAIL, "a pending pod gets a new node"),
     "possible": (Fault(possible), Verdict.INCONCLUSIVE, "no machine can hold"),
 }
-INGRESSES: Rows = {
-    "sound": (SOUND, Verdict.PASS, "1 controls"),
-    "careless": (Fault(picking("random-picker")), Verdict.FAIL, "the shortest queue"),
-    "open": (Fault(failing("FailOpen")), Verdict.FAIL, "fails closed"),
-    "modest": (Fault(reporting("second", 2)), Verdict.INCONCLUSIVE, "equal queues"),
-}
 PLATFORMS = {
-    "advanced_inference_ingress": INGRESSES,
     "ai_inference": ROUTES,
     "ai_service_metrics": COUNTS,
     "pod_autoscaling": REPLICAS,
@@ -192,11 +146,3 @@ async def test_pools(checker: Checker):
         # Karpenter gives idle nodes back one after the other. Pods that it never sees need no such time.
         patience = checker.options.patience if name == "idle" else Duration.of(seconds=60)
         await conclude_as(checker.with_options(patience=patience), "cluster_autoscaling", {name: row})
-
-
-@pytest.mark.needs("inference-gateway")
-@pytest.mark.slow
-async def test_inference_pools(checker: Checker):
-    """With time for four pickers that start at once."""
-    patient = checker.with_options(patience=Duration.of(seconds=60))
-    await conclude_as(patient, "advanced_inference_ingress", INGRESSES)

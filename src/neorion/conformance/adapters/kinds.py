@@ -40,10 +40,6 @@ GATEWAY_CLASS: Final = kind(
 )
 GATEWAY: Final = kind("Gateway", "gateways", "gateway.networking.k8s.io/v1")
 HTTP_ROUTE: Final = kind("HTTPRoute", "httproutes", "gateway.networking.k8s.io/v1")
-INFERENCE_POOL: Final = kind("InferencePool", "inferencepools", "inference.networking.k8s.io/v1")
-SERVICE_ACCOUNT: Final = kind("ServiceAccount", "serviceaccounts")
-ROLE: Final = kind("Role", "roles", "rbac.authorization.k8s.io/v1")
-ROLE_BINDING: Final = kind("RoleBinding", "rolebindings", "rbac.authorization.k8s.io/v1")
 _KUEUE: Final = "kueue.x-k8s.io/v1beta2"
 TOPOLOGY: Final = kind("Topology", "topologies", _KUEUE, namespaced=False)
 FLAVOR: Final = kind("ResourceFlavor", "resourceflavors", _KUEUE, namespaced=False)

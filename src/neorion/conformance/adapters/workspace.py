@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
-from neorion.conformance.adapters.kinds import NAMESPACE, SERVICE_ACCOUNT, Json
+from neorion.conformance.adapters.kinds import NAMESPACE, Json
 from neorion.conformance.adapters.recording import RecordingApi
 from neorion.conformance.adapters.removal import RUN_LABEL, empty_namespace, remove, still_there
 from neorion.conformance.model import AcceleratorProfile, Assertion, Control
@@ -29,8 +29,6 @@ class Options:
 
     profile: AcceleratorProfile
     image: str = "docker.io/library/busybox:1.36"
-    # The endpoint picker of the Gateway API Inference Extension.
-    picker_image: str = "registry.k8s.io/gateway-api-inference-extension/epp:v1.3.0"
     hardware: bool = False
     gateway_class: str = ""
     # Of those that the cluster has; empty for the first known one.
@@ -73,7 +71,8 @@ class Workspace:
         self._is_open = True
         meta = {"name": self.namespace, "labels": self.labels}
         await self._create_whole(NAMESPACE, {"metadata": meta})
-        await self.until(SERVICE_ACCOUNT, lambda found: found or None, _READY_MOST)
+        account = Kind(dict[str, Any], "ServiceAccount", "serviceaccounts", whole=True)
+        await self.until(account, lambda found: found or None, _READY_MOST)
 
     async def create(
         self, kind: Kind[Json], name: str, body: Mapping[str, object], labels: Mapping[str, str] = {}

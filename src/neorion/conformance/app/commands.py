@@ -27,13 +27,6 @@ _once = partial(click.option, allow_from_autoenv=False)
 @click.option(
     "--image", default="", show_default=False, metavar="IMAGE", help="Image of test pods; needs a shell."
 )
-@click.option(
-    "--picker-image",
-    default="",
-    show_default=False,
-    metavar="IMAGE",
-    help="Image of the endpoint picker of InferencePools; by default that of its makers.",
-)
 @_once("--gateway-class", default="", metavar="NAME", help="GatewayClass to check, if there are several.")
 @_once(
     "--gang-scheduler",

@@ -11,6 +11,7 @@ from neorion.conformance.adapters.recording import RecordingApi
 from neorion.conformance.adapters.rights import require_rights
 from neorion.conformance.adapters.run_folder import RunFolder
 from neorion.conformance.adapters.workspace import Options, Workspace
+from neorion.conformance.decide.explain import method_of
 from neorion.conformance.decide.verdict import conclude, disturbed
 from neorion.conformance.model import CheckResult, Outcome, Requirement, Run, Verdict, requirements
 from neorion.keel.base import Duration, Error, Instant
@@ -38,7 +39,7 @@ class Request:
 
 
 class Engine:
-    """One run. `checks` has one for each requirement."""
+    """One run. `checks` are those that are implemented, by requirement."""
 
     def __init__(
         self, api: RecordingApi, folder: RunFolder, clock: Clock, options: Options, checks: dict[str, Check]
@@ -78,7 +79,9 @@ class Engine:
 
     def rights(self, wanted: Iterable[Requirement], request: Request) -> list[str]:
         """The rights of the chosen checks."""
-        found = [self._checks[each.id] for each in wanted if request.chosen(each.id)]
+        found = [
+            self._checks[each.id] for each in wanted if request.chosen(each.id) and each.id in self._checks
+        ]
         return [*COMMON_RIGHTS, *(right for check in found for right in check.rights)] if found else []
 
     def _keep(self, result: CheckResult, results: list[CheckResult]) -> None:
@@ -104,7 +107,10 @@ class Engine:
     async def _result(self, requirement: Requirement, request: Request) -> CheckResult:
         if not request.chosen(requirement.id):
             return _skipped(requirement, "Left out by --only.")
-        check = self._checks[requirement.id]
+        check = self._checks.get(requirement.id)
+        if check is None:
+            needs = method_of(requirement.id).needs
+            return _skipped(requirement, f"No check is implemented yet. It would need: {needs}")
         began = self._clock.monotonic()
         workspace = self._workspace(requirement, request)
         self._folder.record("check", {"requirement": requirement.id, "namespace": workspace.namespace})

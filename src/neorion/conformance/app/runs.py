@@ -64,10 +64,10 @@ class Choice:
         for name in sorted(only):
             requirement_named(name, version)
         profile = _profile(str(choice["profile"]))
-        images = {name: str(choice[name]) for name in ("image", "picker_image") if choice[name]}
+        image = {"image": str(choice["image"])} if choice["image"] else {}
         options = Options(
             profile,
-            **images,
+            **image,
             hardware=bool(choice["hardware"]),
             gateway_class=str(choice["gateway_class"]),
             gang_scheduler=str(choice["gang_scheduler"]),
@@ -96,7 +96,7 @@ _PLAN: Final[Table[Planned]] = Table(
     (
         Column("REQUIREMENT", lambda each: each.requirement),
         Column("LEVEL", lambda each: each.level, priority=2),
-        Column("SECONDS", lambda each: each.seconds, right=True),
+        Column("SECONDS", lambda each: each.seconds or "", right=True),
         Column("CREATES", lambda each: each.creates, priority=1),
         Column("RIGHTS", lambda each: each.rights, wide=True),
         Column("NEEDS", lambda each: each.needs, wrap=True),
@@ -185,9 +185,14 @@ def _planned(choice: Choice) -> Iterable[Planned]:
     for each in requirements(choice.version):
         if choice.only and each.id not in choice.only:
             continue
-        check = CHECKS[each.id]
-        rights = (*COMMON_RIGHTS, *check.rights)
-        yield Planned(each.id, each.level, check.plan.seconds, check.plan.creates, check.plan.needs, rights)
+        check = CHECKS.get(each.id)
+        if check is None:
+            yield Planned(each.id, each.level, 0, (), ("No check is implemented yet.",), ())
+        else:
+            rights = (*COMMON_RIGHTS, *check.rights)
+            yield Planned(
+                each.id, each.level, check.plan.seconds, check.plan.creates, check.plan.needs, rights
+            )
 
 
 def _is_bad(result: CheckResult) -> bool:

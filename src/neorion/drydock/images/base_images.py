@@ -137,13 +137,7 @@ _KUBECTL: Final = BaseImage(
     ("registry.k8s.io/kubectl:v1.36.3",),
     ("--entrypoint", '["/bin/kubectl"]'),
 )
-# The endpoint picker of the Gateway API Inference Extension.
-ENDPOINT_PICKER: Final = BaseImage(
-    SingleBinaryImage("epp", built=True),
-    ("registry.k8s.io/gateway-api-inference-extension/epp:v1.3.0",),
-    ("--entrypoint", '["/bin/epp"]'),
-)
-STAND_INS: Final = (PAUSE, BUSYBOX, _DEBIAN, _PYTHON, _KUBECTL, ENDPOINT_PICKER)
+STAND_INS: Final = (PAUSE, BUSYBOX, _DEBIAN, _PYTHON, _KUBECTL)
 
 
 async def provide(store: ImageStore, names: Sequence[str]) -> None:

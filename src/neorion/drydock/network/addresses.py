@@ -50,11 +50,6 @@ class Addresses:
         return self.nodes[1]
 
     @property
-    def gateway(self) -> IPv4Address:
-        """A second address of the machine itself, for a gateway that shares no port with others."""
-        return self.nodes[2]
-
-    @property
     def api(self) -> IPv4Address:
         """The Service `kubernetes`, always the first."""
         return self.services[1]

@@ -7,7 +7,6 @@ from typing import Final
 
 from neorion.conformance.adapters.check import Check
 from neorion.conformance.adapters.checks.accelerator_metrics import ACCELERATOR_METRICS
-from neorion.conformance.adapters.checks.advanced_inference_ingress import ADVANCED_INFERENCE_INGRESS
 from neorion.conformance.adapters.checks.ai_inference import AI_INFERENCE
 from neorion.conformance.adapters.checks.ai_service_metrics import AI_SERVICE_METRICS
 from neorion.conformance.adapters.checks.cluster_autoscaling import CLUSTER_AUTOSCALING
@@ -35,7 +34,6 @@ CHECKS: Final[dict[str, Check]] = {
         AI_SERVICE_METRICS,
         SECURE_ACCELERATOR_ACCESS,
         ROBUST_CONTROLLER,
-        ADVANCED_INFERENCE_INGRESS,
         DISAGGREGATED_INFERENCE,
         DRIVER_RUNTIME_MANAGEMENT,
         GPU_SHARING,

@@ -57,7 +57,7 @@ async def _run(workspace: Workspace) -> Outcome:
 async def _class(workspace: Workspace) -> str:
     """The class of the options, else the first that a controller has accepted."""
     classes = await workspace.api.list(GATEWAY_CLASS)
-    accepted = [each["metadata"]["name"] for each in classes if _accepted(each) and _routes(each)]
+    accepted = [each["metadata"]["name"] for each in classes if _accepted(each)]
     wanted = workspace.options.gateway_class
     return next((each for each in accepted if wanted in {"", each}), "")
 
@@ -201,12 +201,6 @@ def _by_header(backend: str) -> Json:
 def _accepted(gateway_class: Json) -> bool:
     conditions = gateway_class.get("status", {}).get("conditions", [])
     return any(each["type"] == "Accepted" and each["status"] == "True" for each in conditions)
-
-
-def _routes(gateway_class: Json) -> bool:
-    """Returns false for a class that states its features, and HTTPRoutes are not among them."""
-    features = gateway_class.get("status", {}).get("supportedFeatures", [])
-    return not features or any(each["name"] == "HTTPRoute" for each in features)
 
 
 AI_INFERENCE: Final = Check(

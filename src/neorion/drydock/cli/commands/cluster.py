@@ -27,7 +27,7 @@ from neorion.keel.cli import Command, dry_run_option
     default="",
     help=(
         "Add-ons to run: kueue, coreweave, coscheduling, custom-metrics, device-metrics, gvisor, "
-        "inference-gateway, jobset, karpenter, pod-groups, prometheus, traefik."
+        "jobset, karpenter, pod-groups, prometheus, traefik."
     ),
 )
 @binaries_option

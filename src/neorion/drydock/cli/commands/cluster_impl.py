@@ -21,7 +21,6 @@ _ADDONS: Final = (
     "custom-metrics",
     "device-metrics",
     "gvisor",
-    "inference-gateway",
     "jobset",
     "karpenter",
     "pod-groups",

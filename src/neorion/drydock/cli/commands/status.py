@@ -28,5 +28,5 @@ def logs_command() -> None:
 def url_command() -> None:
     """Print the address of an add-on.
 
-    ADDON is inference-gateway, prometheus or traefik.
+    ADDON is prometheus or traefik.
     """
