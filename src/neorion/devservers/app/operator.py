@@ -12,6 +12,7 @@ from neorion.devservers.controllers import (
     DefaultFlavors,
     DevServerController,
     HomeController,
+    WarmPodController,
     Writers,
 )
 from neorion.devservers.controllers.cache import expiring_home, idle_stop_enabled, server_key
@@ -117,7 +118,11 @@ def build(
     homes.watch(mirrors.claims, expiring_home, generation_changed)
     homes.watch(mirrors.servers, mirrors.marked_home_of, generation_changed, begins=False)
 
-    controllers: list[Controller[Any]] = [servers, homes, alerting]
+    warm = WarmPodController(informers, applier, plan.settings)
+    warming = Controller("warm", warm.reconcile, clock, rng, measures)
+    warm.watched_by(warming)
+
+    controllers: list[Controller[Any]] = [servers, homes, alerting, warming]
     if reach.looker is not None:
         looks = ActivityController(mirrors, reach.looker, clock, servers.wake, reach.tally)
         looking = Controller("looks", looks.reconcile, clock, rng, measures, LOOKERS)
