@@ -238,7 +238,7 @@ def test_of_a_server_that_cannot_stop_it_is_told_what_holds_it():
     gone = replace(pod, meta=replace(pod.meta, deleted=CREATED.isoformat()))
     found = diagnose(observed(replace(SPEC, running=False), pod=gone))
     assert found.sentence == (
-        "mydev is stopping. What ran on node1 has not ended yet: that node does not answer."
+        "mydev is stopping. The pod on node1 has not ended yet: that node does not answer."
     )
     assert "devctl delete mydev" in found.hint
     assert diagnose(observed(SPEC, pod=gone)).hint == found.hint

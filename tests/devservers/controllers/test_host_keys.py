@@ -61,7 +61,7 @@ class Shop:
         clock = SystemClock()
         self.api = api()
         informers = InformerFactory(self.api, clock, system_rng())
-        self.mirrors = ClusterCache(informers)
+        self.cache = ClusterCache(informers)
         self.informers = informers
         self.recorder = EventRecorder(self.api, "devservers.io/operator", "one", clock)
         hands = Writers(
@@ -71,9 +71,7 @@ class Shop:
             UNFENCED,
             keys=HostKeyGenerator(),
         )
-        self.servers = DevServerController(
-            self.mirrors, hands, replace(SETTINGS, tools_image="tools:1"), clock
-        )
+        self.servers = DevServerController(self.cache, hands, replace(SETTINGS, tools_image="tools:1"), clock)
 
     async def look(self) -> str | None:
         """The host key that the server tells of after the operator has looked at it."""

@@ -15,7 +15,7 @@ from neorion.keel.clock import Clock, Rng
 from neorion.keel.config import SecretValue
 from neorion.keel.run import Backoff, retry
 
-# Whoever listens may restart meanwhile; after half a minute the next warning has to do.
+# The receiver may be restarting. After half a minute this warning is given up, and the next one is tried.
 BACKOFF = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=10), attempts=4)
 PATIENCE_S = 10.0
 

@@ -105,7 +105,7 @@ async def run_user_controller(
     key_server = HttpKeyServer(keys_url, clock)
     async with connect(cluster, "devservers-user-controller", clock, rng) as api:
         if handover is not None:
-            renew = partial(_hand_over, api, handover)
+            renew = partial(_renew_token, api, handover)
             crew.loop(Loop("bastion token", renew, LoopTiming(_RENEW_EVERY), clock, rng))
         controller = build_user_controller(
             api, UserPlan(identity(ids)), clock, rng, HostKeyGenerator(), key_server
@@ -113,6 +113,6 @@ async def run_user_controller(
         await controller.run(crew.stopping)
 
 
-async def _hand_over(api: Client, folder: Path) -> None:
+async def _renew_token(api: Client, folder: Path) -> None:
     token = await api.token(BASTION_ACCOUNT, SYSTEM_NAMESPACE)
     write_account(folder, api.transport.cluster, SYSTEM_NAMESPACE, token)

@@ -1,4 +1,4 @@
-"""What `devctl ssh-config` does."""
+"""The command `devctl ssh-config`."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What to write so that a server runs longer, or ends sooner. Pure."""
+"""Computes the lifecycle of a server that shall run longer or end sooner. Pure."""
 
 from datetime import datetime, timedelta
 

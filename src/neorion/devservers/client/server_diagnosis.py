@@ -73,7 +73,7 @@ def diagnose(server: DevServerObject, warning: str = "") -> Diagnosis:
 
 
 def diagnose_stopped(name: str, container: "ContainerStatus") -> Diagnosis | None:
-    """Why nobody can get into a server whose machine is there; None where it runs."""
+    """Diagnosis of a server whose container does not run; None if it runs."""
     if container.state.running is not None:
         return None
     ended = container.state.terminated or container.last_state.terminated
@@ -157,7 +157,7 @@ def _hint(server: DevServerObject) -> str:
 
 
 def revert_hint(name: str, standing: str) -> str:
-    """What to do about a flavor that a server does not get."""
+    """Hint for a server that does not get its new flavor."""
     return f"It moves once that is mended; to take the wish back: devctl update {name} --flavor {standing}"
 
 

@@ -1,4 +1,4 @@
-"""What is seen of a server, and what is to be done about it."""
+"""Input and output of decisions about a server."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -125,13 +125,13 @@ class Observed:
 
     @cached_property
     def inherited(self) -> bool:
-        """Whether a deleted server of the same name has left a pod that nobody has taken away yet."""
+        """Reports whether a deleted server of the same name has left a pod that still exists."""
         since = self.server.meta.created or ""
         return any(pod.meta.deleted is None and (pod.meta.created or since) < since for pod in self.pods)
 
     @cached_property
     def stands(self) -> bool:
-        """Whether it has a pod, or gets one again by the Deployment there is."""
+        """Reports whether the server has a pod, or gets one by its existing Deployment."""
         return self.pod is not None or (self.body is not None and self.body.spec.replicas != 0)
 
     @cached_property

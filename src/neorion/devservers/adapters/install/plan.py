@@ -1,4 +1,4 @@
-"""What an application of manifests would change, tried on the server before anything is written."""
+"""Plan of an installation: the changes that manifests would make, by a dry run on the server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _BOOKKEEPING: Final = frozenset(
 
 
 class ChangeType(StrEnum):
-    """What becomes of an object."""
+    """Kind of change to an object."""
 
     CREATED = "created"
     CHANGED = "changed"

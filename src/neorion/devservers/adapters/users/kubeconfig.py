@@ -13,7 +13,7 @@ _CLUSTER = "default-cluster"
 
 
 def kubeconfig(user: str, cluster: ClusterConfig, token: ServiceAccountToken | Path) -> dict[str, Any]:
-    """With the token itself, or with the file that holds it and that somebody keeps fresh."""
+    """Builds a kubeconfig with the token itself, or with a file that contains a token and is renewed."""
     name, namespace = account_name(user), own_namespace(user)
     known = {"token": token.text} if isinstance(token, ServiceAccountToken) else {"tokenFile": str(token)}
     context = {"cluster": _CLUSTER, "namespace": namespace, "user": name}
@@ -28,7 +28,7 @@ def kubeconfig(user: str, cluster: ClusterConfig, token: ServiceAccountToken | P
 
 
 def _where(cluster: ClusterConfig) -> dict[str, Any]:
-    """As this machine reaches it, without whom we are there."""
+    """The cluster's address and trust as this machine has them, without credentials."""
     trust = cluster.trust
     given = {
         "server": cluster.server,

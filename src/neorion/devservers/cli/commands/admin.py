@@ -63,10 +63,10 @@ def install_command() -> None:
 @dry_run_option
 @cluster_options
 def uninstall_command() -> None:
-    """Take the operator, its rights and the guards away.
+    """Uninstall the operator, its RBAC and its admission policies.
 
-    Servers go on running, and nobody looks after them until it is installed again. Users' namespaces stay as they are,
-    and as long as there is one, so do the guards.
+    Servers go on running, but are not managed until the operator is installed again. Users' namespaces stay. The admission
+    policies stay as long as there are users.
     """
 
 
@@ -170,8 +170,8 @@ def list_command() -> None:
 def kubeconfig_command() -> None:
     """Print a kubeconfig for a user.
 
-    It reaches their namespace and nothing else, and only for a while. With --token-file, run it again before that is
-    over: programs read the file anew.
+    It gives access to their namespace only, and expires. With --token-file, run the command again before that: programs
+    read the file again.
     """
 
 

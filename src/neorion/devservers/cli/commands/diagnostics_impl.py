@@ -1,4 +1,4 @@
-"""What the commands that look at single servers do."""
+"""Commands that inspect one server."""
 
 from datetime import datetime
 
@@ -188,11 +188,11 @@ async def doctor_aws(fleet: DevServerApi, out: Output) -> int:
 
 
 async def events(fleet: DevServerApi, out: Output, name: str) -> None:
-    told = await fleet.events(name)
-    if not told:
-        # A name that nobody knows is a mistake; a quiet server is none.
+    found = await fleet.events(name)
+    if not found:
+        # Fails if there is no such server. A server without events is not an error.
         await fleet.server(name)
-    out.show([EventRecord.of(one) for one in told], events_table(fleet.clock.now()))
+    out.show([EventRecord.of(one) for one in found], events_table(fleet.clock.now()))
 
 
 def _used(server: ServerRecord, now: Instant) -> str:
