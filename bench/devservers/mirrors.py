@@ -77,7 +77,7 @@ async def look() -> tuple[float, float]:
         DEVSERVERS: mirrors.servers,
         POD: mirrors.pods,
         "PersistentVolumeClaim": mirrors.claims,
-        "Deployment": mirrors.bodies,
+        "Deployment": mirrors.deployments,
         "Service": mirrors.services,
         "ConfigMap": mirrors.scripts,
     }

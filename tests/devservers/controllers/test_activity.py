@@ -63,7 +63,7 @@ class Day:
 
     async def pass_by(self, hours: float) -> StopReason | None:
         """Why the server was stopped meanwhile."""
-        looks, key = (
+        probes, key = (
             ActivityController(self.cache, self, self.clock, self.told.append),
             self.server.meta.key,
         )
