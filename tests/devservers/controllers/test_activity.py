@@ -131,7 +131,7 @@ async def test_what_was_seen_of_a_server_is_forgotten_with_it():
     day = Day(lambda _: "cpu 1000")
     await day.pass_by(0.1)
     assert day.cache.sights
-    day.cache.servers.hear_gone(replace(day.server.meta, resource_version="1000"))
+    day.cache.servers.delete(replace(day.server.meta, resource_version="1000"))
     probes = ActivityController(day.cache, day, day.clock, day.told.append)
     assert await probes.reconcile(day.server.meta.key) is None
     assert not day.cache.sights

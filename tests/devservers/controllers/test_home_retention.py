@@ -56,7 +56,7 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
             await api.delete(DEVSERVERS, KEY.name, KEY.namespace)
             there = await api.get(DEVSERVERS, KEY.name, KEY.namespace)
         if server == "unreadable":
-            cache.servers.hear_unreadable(there.meta, "It was written by a newer program.")
+            cache.servers.mark_unreadable(there.meta, "It was written by a newer program.")
         else:
             informers.observe(DEVSERVERS, there)
 
