@@ -15,7 +15,14 @@ import yaml
 
 from neorion.devservers.adapters.install import Overlay
 from neorion.devservers.decide.tenant import tenant_manifests
-from neorion.devservers.model import DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_SESSION, DEV_SERVER_USER
+from neorion.devservers.model import (
+    DEV_SERVER,
+    DEV_SERVER_FLAVOR,
+    DEV_SERVER_LOGIN_POLICY,
+    DEV_SERVER_SESSION,
+    DEV_SERVER_USER,
+    DEV_SERVER_USER_REQUEST,
+)
 from neorion.devservers.model.user import DevServerUserSpec
 from neorion.drydock.binaries import ready
 from neorion.drydock.clusters import ClusterManager
@@ -138,7 +145,14 @@ def resources() -> Made:
     folder = ROOT / "infra/devservers/crds"
     wanted = {
         folder / f"{one.plural}.yaml": yaml.safe_dump(one.manifest(), sort_keys=False, width=110).encode()
-        for one in (DEV_SERVER, DEV_SERVER_FLAVOR, DEV_SERVER_SESSION, DEV_SERVER_USER)
+        for one in (
+            DEV_SERVER,
+            DEV_SERVER_FLAVOR,
+            DEV_SERVER_LOGIN_POLICY,
+            DEV_SERVER_SESSION,
+            DEV_SERVER_USER,
+            DEV_SERVER_USER_REQUEST,
+        )
     }
     return Made(wanted, set(folder.glob("*.yaml")))
 

@@ -50,6 +50,22 @@ resource "aws_eks_access_entry" "admin" {
   principal_arn = each.value
 }
 
+# People who log in by IAM or SSO. Each has the rights that devctl admin user add gave to the user of that name.
+resource "aws_eks_access_entry" "user" {
+  for_each      = var.user_role_arns
+  cluster_name  = aws_eks_cluster.this.name
+  principal_arn = each.value
+  user_name     = "devservers:${each.key}"
+}
+
+# With one role of SSO for all, the name of the session is the name of the user.
+resource "aws_eks_access_entry" "sso" {
+  count         = var.sso_role_arn == "" ? 0 : 1
+  cluster_name  = aws_eks_cluster.this.name
+  principal_arn = var.sso_role_arn
+  user_name     = "devservers:{{SessionName}}"
+}
+
 resource "aws_eks_access_policy_association" "admin" {
   for_each      = aws_eks_access_entry.admin
   cluster_name  = aws_eks_cluster.this.name

@@ -3,6 +3,11 @@ output "kubeconfig_command" {
   value       = "aws eks update-kubeconfig --region ${var.region} --name ${aws_eks_cluster.this.name}"
 }
 
+output "login_command" {
+  description = "How users log in, for devctl admin user kubeconfig USER --login."
+  value       = "aws eks get-token --region ${var.region} --cluster-name ${aws_eks_cluster.this.name}"
+}
+
 output "install_command" {
   description = "Installs development servers."
   value       = "devctl install aws --image ${aws_ecr_repository.this["devservers-operator"].repository_url}:VERSION --efs ${aws_efs_file_system.shared.id}"

@@ -48,6 +48,18 @@ variable "admin_principal_arns" {
   default     = []
 }
 
+variable "user_role_arns" {
+  description = "IAM principal of each user that logs in with one of their own."
+  type        = map(string)
+  default     = {}
+}
+
+variable "sso_role_arn" {
+  description = "IAM role of SSO that all users share. Session names are user names. Empty means none."
+  type        = string
+  default     = ""
+}
+
 variable "system_instance_type" {
   description = "Instance type of the nodes that run the operator, the bastion and Karpenter."
   type        = string

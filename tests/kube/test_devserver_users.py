@@ -1,7 +1,7 @@
 """DevServerUsers on a real API server: provisioned with the user controller's own rights, and with no more than these."""
 
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer as LocalServer
 from anyio.abc import Process
 
-from neorion.devservers.adapters.install import Overlay, bundle, carry_out, plan
+from neorion.devservers.adapters.install import carry_out, plan
 from neorion.devservers.adapters.key_server import HttpKeyServer
 from neorion.devservers.adapters.users import TenantManager, UserRequest
 from neorion.devservers.decide.console import console_pod
@@ -23,12 +23,11 @@ from neorion.drydock.cluster import Cluster
 from neorion.keel.base import Conflict, Deadline, Denied, Duration, NotFound
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import InvalidObject, Kind, KubeObject, MergePatch
-from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.client import Client
 from neorion.keel.kube.core import CONFIG_MAP, NAMESPACE, POD, SECRET, SERVICE_ACCOUNT
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
-from tests.kube.new_kinds import install
-from tests.kube.user_controller import PATIENCE, provisioning
+from tests.kube.user_controller import PATIENCE, administered, provisioning, until
 
 pytestmark = pytest.mark.anyio
 
@@ -41,11 +40,8 @@ BINDING = Kind(KubeObject, "RoleBinding", "rolebindings", _RBAC)
 
 @pytest.fixture
 async def admin(own_cluster: Cluster) -> AsyncGenerator[Client]:
-    async with connect(read_kubeconfig([own_cluster.kubeconfig]).cluster(), "test") as client:
-        await install(own_cluster, client, bundle(Overlay.LOCAL))
+    async with administered(own_cluster) as client:
         yield client
-        for user in await TenantManager(client).all():
-            await TenantManager(client).remove(user.name, PATIENCE, with_homes=True)
 
 
 @pytest.fixture
@@ -57,12 +53,6 @@ def controller(admin: Client) -> Client:
 async def add(admin: Client, name: str, *keys: str) -> None:
     await TenantManager(admin).add(name, UserRequest(keys=keys or None))
     await TenantManager(admin).wait_provisioned(name, PATIENCE)
-
-
-async def until(done: Callable[[], Awaitable[bool]]) -> None:
-    with anyio.fail_after(60):
-        while not await done():
-            await SystemClock().sleep(Duration.of(ms=100))
 
 
 async def test_a_user_is_provisioned_suspended_resumed_and_removed(admin: Client, controller: Client):

@@ -10,13 +10,19 @@ import anyio
 
 from neorion.devservers.app import OperatorOptions, build
 from neorion.devservers.app.operator import LEASE as LEASE_NAME
-from neorion.devservers.decide import HOME_DELETE_AFTER, HOME_LABEL, SERVER_LABEL, home_name
+from neorion.devservers.decide import (
+    HOME_DELETE_AFTER,
+    HOME_LABEL,
+    SERVER_LABEL,
+    OperatorSettings,
+    home_name,
+)
 from neorion.devservers.decide.names import rank_home_name
 from neorion.devservers.model import Phase
 from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERFLAVORS, DEVSERVERS, STATEFUL_SETS
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Duration, Error, Finding, Severity
-from neorion.keel.kube import DeleteOptions, KubeApi, MergePatch, ObjectKey
+from neorion.keel.kube import DeleteOptions, Kind, KubeApi, MergePatch, ObjectKey
 from neorion.keel.kube.core import CLAIM, NODE, POD
 from neorion.keel.kube.testing import MemoryApi, WriteRequest
 from neorion.keel.sim import Host, LinkConditions, World
@@ -83,14 +89,16 @@ def _day(home: dict[str, Any] | None) -> str | None:
     return day[:19] if day else None
 
 
-async def operator(host: Host, api: KubeApi, identity: str) -> None:
-    plan = OperatorOptions(SETTINGS, HOME, identity, tenure=TENURE)
+async def operator(host: Host, api: KubeApi, identity: str, settings: OperatorSettings = SETTINGS) -> None:
+    plan = OperatorOptions(settings, HOME, identity, tenure=TENURE)
     await build(api, plan, host.clock, host.rng).run(anyio.Event())
 
 
-async def replica(host: Host, world: World, truth: Harbour, boots: "count[int]") -> None:
+async def replica(
+    host: Host, world: World, truth: Harbour, boots: "count[int]", settings: OperatorSettings
+) -> None:
     identity = f"{host.name}-{next(boots)}"
-    await operator(host, WiredApi(world, truth.cluster, host, identity), identity)
+    await operator(host, WiredApi(world, truth.cluster, host, identity), identity, settings)
 
 
 class Machinery:
@@ -116,8 +124,10 @@ class Machinery:
                 await self._api.patch(CLAIM, key.name, bound, key.namespace, "status")
         for key, entry in sorted(self._cluster.entries(DEPLOYMENTS).items()):
             await self._run_pods(key, entry.body)
+            await self._tell(DEPLOYMENTS, key, entry.body)
         for key, entry in sorted(self._cluster.entries(STATEFUL_SETS).items()):
             await self._run_ranks(key, entry.body)
+            await self._tell(STATEFUL_SETS, key, entry.body)
         self._cluster.collect()
 
     async def _run_pods(self, key: ObjectKey, body: dict[str, Any]) -> None:
@@ -141,6 +151,13 @@ class Machinery:
             await self._api.delete(POD, name, key.namespace, AT_ONCE)
         for name in (one for one in names if one not in there):
             await self._start(key, body, json.dumps(body["spec"]["template"], sort_keys=True), name)
+
+    async def _tell(self, kind: Kind[Any], key: ObjectKey, body: dict[str, Any]) -> None:
+        """The number of its Pods, and the version of which that is told."""
+        pods = len(pods_of(self._cluster.entries(POD), key))
+        told = {"observedGeneration": body["metadata"]["generation"], "replicas": pods}
+        if body.get("status") != told and key in self._cluster.entries(kind):
+            await self._api.patch(kind, key.name, MergePatch({"status": told}), key.namespace, "status")
 
     async def _start(self, key: ObjectKey, body: dict[str, Any], wanted: str, name: str = "") -> None:
         meta, template = body["metadata"], body["spec"]["template"]
@@ -273,12 +290,14 @@ async def unlike_wanted(truth: Harbour, api: MemoryApi) -> list[str]:
     return wrong
 
 
-def start(world: World) -> tuple[Harbour, MemoryApi]:
-    truth = Harbour(world)
+def start(
+    world: World, truth: Harbour | None = None, settings: OperatorSettings = SETTINGS
+) -> tuple[Harbour, MemoryApi]:
+    truth = truth or Harbour(world)
     world.links.weather = LinkConditions(delay_s=(0.01, 0.15))
     world.check(truth.violations)
     world.host("api").start(partial(api_server, world=world, truth=truth))
     boots = count(1)
     for name in REPLICAS:
-        world.host(name).start(partial(replica, world=world, truth=truth, boots=boots))
+        world.host(name).start(partial(replica, world=world, truth=truth, boots=boots, settings=settings))
     return truth, MemoryApi(truth.cluster, world.clock, "people")

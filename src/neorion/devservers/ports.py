@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from neorion.devservers.model import Alert
 from neorion.devservers.model.kube_types import DevServerObject
+from neorion.devservers.model.login import DevServerLoginPolicySpec, DevServerUserRequestSpec
 from neorion.devservers.model.user import FetchedKeys
 from neorion.keel.kube import ObjectKey
 
@@ -56,6 +57,14 @@ class KeyServer(Protocol):
 
     async def keys(self, login: str) -> FetchedKeys:
         """A login that does not exist has no keys."""
+        ...
+
+
+class EvidenceChecker(Protocol):
+    """Checks the evidence of first logins."""
+
+    async def verify(self, request: DevServerUserRequestSpec, policy: DevServerLoginPolicySpec) -> None:
+        """Raises Denied where it does not prove the user of the request, and Retry where that cannot be said now."""
         ...
 
 

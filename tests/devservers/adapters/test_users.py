@@ -1,13 +1,14 @@
 """What a user is given, without a cluster."""
 
 import base64
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from neorion.devservers.adapters.users import kubeconfig
+from neorion.devservers.adapters.users import kubeconfig, login_kubeconfig
 from neorion.devservers.decide.manifests import OwnerIdentity, service
 from neorion.devservers.decide.tenant import checked_quota, quota_of, tenant_manifests
 from neorion.devservers.model import DevServerSpec
@@ -15,7 +16,9 @@ from neorion.devservers.model.user import DevServerUserSpec, UserQuota
 from neorion.devservers.testing import SETTINGS
 from neorion.keel.base import Instant, Invalid
 from neorion.keel.kube import ServiceAccountToken
-from neorion.keel.kube.client import CaBundle, ClusterConfig, StaticToken
+from neorion.keel.kube.client import CaBundle, ClusterConfig, StaticToken, read_kubeconfig
+from neorion.keel.kube.client.exec_plugin import run_plugin
+from neorion.keel.kube.client.kubeconfig import ExecPlugin
 
 KIT = tenant_manifests("ann", DevServerUserSpec())
 
@@ -131,3 +134,33 @@ def test_what_is_no_amount_is_refused_before_anything_is_made(wrong: dict[str, A
         checked_quota(UserQuota(**wrong))
     assert refused.value.code == "devservers.allowance"
     assert f"--{next(iter(wrong))}" in refused.value.sentence
+
+
+def test_a_kubeconfig_by_a_login_holds_a_command_and_no_secret():
+    cluster = ClusterConfig(server="https://api.example", source=StaticToken("secret"))
+    config = login_kubeconfig("ann", cluster, ["aws", "eks", "get-token", "--cluster-name", "dev"])
+    [user] = config["users"]
+    assert user["name"] == "devservers:ann"
+    assert user["user"]["exec"]["args"] == ["eks", "get-token", "--cluster-name", "dev"]
+    assert config["contexts"][0]["context"] == {
+        "cluster": "default-cluster",
+        "namespace": "dev-ann",
+        "user": "devservers:ann",
+    }
+    assert "secret" not in str(config)
+
+
+@pytest.mark.anyio
+async def test_our_own_client_runs_the_command_of_a_login(tmp_path: Path):
+    plugin = tmp_path / "login"
+    status = {"token": "of-ann"}
+    told = {"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": status}
+    plugin.write_text(f"#!/bin/sh\necho '{json.dumps(told)}'\n")
+    plugin.chmod(0o700)
+    cluster = ClusterConfig(server="https://api.example", source=StaticToken("secret"))
+    file = tmp_path / "config"
+    file.write_text(json.dumps(login_kubeconfig("ann", cluster, [str(plugin)])))
+    read = read_kubeconfig([file]).cluster()
+    assert read.namespace == "dev-ann"
+    assert isinstance(read.source, ExecPlugin)
+    assert (await run_plugin(read.source)).token == "of-ann"

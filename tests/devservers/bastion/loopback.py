@@ -17,16 +17,17 @@ from types import MappingProxyType
 import anyio
 import anyio.to_thread
 import asyncssh
-from anyio.abc import ByteStream, SocketAttribute
+from anyio.abc import ByteReceiveStream, ByteSendStream, ByteStream, SocketAttribute
 
+from neorion.devservers.adapters.identity import UserAuthorities
 from neorion.devservers.bastion import (
     DEFAULT_LIMITS,
     AuditLog,
     Context,
     Directory,
+    FirstLogins,
     Limits,
     Signer,
-    UserAuthorities,
     listen,
 )
 from neorion.devservers.decide import SSH_PORT
@@ -38,10 +39,11 @@ from neorion.devservers.model.user import DevServerUserSpec
 from neorion.devservers.ports import RunningServer
 from neorion.keel.base import NotFound
 from neorion.keel.clock import SystemClock, SystemIds, system_rng
-from neorion.keel.kube import ObjectKey
+from neorion.keel.kube import MergePatch, ObjectKey
 from neorion.keel.kube.control import InformerFactory
 from neorion.keel.kube.streams import ContainerRef, ExecOutput, OutputStream, TerminalSize
 from neorion.keel.kube.testing import MemoryApi, MemoryCluster
+from neorion.keel.run import create_owned_task
 
 
 @dataclass
@@ -52,6 +54,20 @@ class LoopbackServers:
     host_keys: dict[ObjectKey, str] = field(default_factory=dict[ObjectKey, str])
     asleep: set[ObjectKey] = field(default_factory=set[ObjectKey])
     without_ssh: set[ObjectKey] = field(default_factory=set[ObjectKey])
+    sessions: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    async def run(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        """A session of a server, which ends when the server does."""
+        task = create_owned_task(_run(process), "session of a server")
+        self.sessions.add(task)
+        task.add_done_callback(self.sessions.discard)
+        await task
+
+    async def close(self) -> None:
+        for task in self.sessions:
+            task.cancel()
+        if self.sessions:
+            await asyncio.wait(self.sessions)
 
     async def wake(self, server: ObjectKey, tell: Callable[[str], None]) -> RunningServer:
         if server not in self.ports:
@@ -190,29 +206,29 @@ async def _run(process: asyncssh.SSHServerProcess[bytes]) -> None:
         process.exit_with_signal("KILL")
         return
     command = process.command or "cat"
-    inner = await asyncio.create_subprocess_shell(command, PIPE, PIPE, PIPE)
-    assert inner.stdin is not None
-    assert inner.stdout is not None
-    assert inner.stderr is not None
-    async with anyio.create_task_group() as group:
-        group.start_soon(_feed, process, inner.stdin)
-        async with anyio.create_task_group() as outputs:
-            outputs.start_soon(_copy, inner.stdout, process.stdout)
-            outputs.start_soon(_copy, inner.stderr, process.stderr)
-        process.exit(await inner.wait())
-        group.cancel_scope.cancel()
+    # Leaving the block kills the program and waits for its end.
+    async with await anyio.open_process(command) as inner:
+        assert inner.stdin is not None
+        assert inner.stdout is not None
+        assert inner.stderr is not None
+        async with anyio.create_task_group() as group:
+            group.start_soon(_feed, process, inner.stdin)
+            async with anyio.create_task_group() as outputs:
+                outputs.start_soon(_copy, inner.stdout, process.stdout)
+                outputs.start_soon(_copy, inner.stderr, process.stderr)
+            process.exit(await inner.wait())
+            group.cancel_scope.cancel()
 
 
-async def _feed(process: asyncssh.SSHServerProcess[bytes], stdin: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
+async def _feed(process: asyncssh.SSHServerProcess[bytes], stdin: ByteSendStream) -> None:
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         while data := await process.stdin.read(32_768):
-            stdin.write(data)
-            await stdin.drain()
-        stdin.close()
+            await stdin.send(data)
+        await stdin.aclose()
 
 
-async def _copy(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
-    while data := await source.read(32_768):
+async def _copy(source: ByteReceiveStream, target: asyncssh.SSHWriter[bytes]) -> None:
+    async for data in source:
         target.write(data)
         await target.drain()
 
@@ -284,9 +300,12 @@ async def loopback(
     public = authority.export_public_key().decode().strip()
     servers = LoopbackServers()
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(servers.close)
         for user in ("ann", "bob"):
             key = await make_key(folder, user)
             await api.create(USERS, {"metadata": {"name": user}, "spec": {"keys": [key], **spec}})
+            provisioned = MergePatch({"status": {"phase": "Provisioned"}})
+            await api.patch(USERS, user, provisioned, subresource="status")
             lines = authorized_keys(user, DevServerUserSpec(keys=(key,)), public)
             for name in ("mydev", "sleepy"):
                 await _start_server(stack, servers, ObjectKey(f"dev-{user}", name), lines)
@@ -304,6 +323,7 @@ async def loopback(
             servers,
             containers,
             Signer(authority),
+            FirstLogins(api, directory, clock),
             audit,
             clock,
             SystemIds(),
@@ -326,7 +346,7 @@ async def _start_server(stack: AsyncExitStack, servers: LoopbackServers, key: Ob
         0,
         server_host_keys=[host],
         authorized_client_keys=asyncssh.import_authorized_keys(lines),
-        process_factory=_run,
+        process_factory=servers.run,
         sftp_factory=True,
         encoding=None,
         allow_scp=True,

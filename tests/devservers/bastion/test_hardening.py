@@ -101,9 +101,11 @@ async def test_a_client_that_offers_weak_algorithms_alone_is_refused(tmp_path: P
 
 
 @asynccontextmanager
-async def logged_in(bastion: Loopback) -> AsyncGenerator[asyncssh.SSHClientConnection]:
+async def logged_in(
+    bastion: Loopback, name: str = "ann+mydev"
+) -> AsyncGenerator[asyncssh.SSHClientConnection]:
     async with asyncssh.connect(
-        "127.0.0.1", bastion.port, username="ann+mydev", client_keys=[str(bastion.key("ann"))],
+        "127.0.0.1", bastion.port, username=name, client_keys=[str(bastion.key("ann"))],
         known_hosts=None, config=None,
     ) as connection:  # fmt: skip
         yield connection
@@ -142,6 +144,20 @@ async def test_a_session_that_never_begins_counts_as_a_channel(tmp_path: Path):
             await connection.open_connection("localhost", 8888, encoding=None)
         with pytest.raises(asyncssh.ChannelOpenError, match="too many channels"):
             await connection.run("true")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ({"LC_V": "x"}, 1),
+        ({f"LC_V{number}": "x" for number in range(1_000)}, 64),
+        ({"LC_V": "x" * 40_000}, 0),
+    ],
+)
+async def test_variables_of_a_session_are_bounded(tmp_path: Path, sent: dict[str, str], kept: int):
+    async with loopback(tmp_path) as bastion, logged_in(bastion, "ann") as connection:
+        done = await connection.run("env | grep -c ^LC_V", env=sent)
+    assert done.stdout == f"{kept}\n"
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ from msgspec import structs
 from neorion.devservers.adapters.host_keys import HostKeyGenerator
 from neorion.devservers.controllers import ClusterCache, DevServerController, Writers
 from neorion.devservers.decide import SERVER_LABEL, STOPPED_BECAUSE
-from neorion.devservers.model import Phase, StopReason
-from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS
+from neorion.devservers.model import ConditionType, Phase, StopReason
+from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERFLAVORS, DEVSERVERS
 from neorion.devservers.testing import SETTINGS, a_flavor, a_pod
 from neorion.keel.base import Conflict, Duration, QuotaExceeded
 from neorion.keel.clock import SystemClock, VirtualClock, system_rng
 from neorion.keel.kube import InvalidObject, Kind, MergePatch, ObjectKey
-from neorion.keel.kube.control import UNFENCED, Applier, EventRecorder, InformerFactory
+from neorion.keel.kube.control import UNFENCED, Applier, ContestedObject, EventRecorder, InformerFactory
+from neorion.keel.kube.control.contested import FREE_REPAIRS
 from neorion.keel.kube.core import CLAIM, POD, SECRET, SERVICE
 from neorion.keel.kube.interface import Patch
 from neorion.keel.kube.kinds import Manifest
@@ -32,10 +33,10 @@ async def test_a_new_server_tells_of_itself_once_what_it_is_made_of_is_there():
     cluster = MemoryCluster(clock)
     api = MemoryApi(cluster, clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Writers(
+    writers = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), writers, SETTINGS, clock)
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
     informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))
@@ -87,9 +88,9 @@ async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_ti
     api.scarce = scarce
     informers = InformerFactory(api, clock, system_rng())
     applier, recorder = Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock)
-    hands = Writers(api, applier, recorder, UNFENCED, keys=HostKeyGenerator())
+    writers = Writers(api, applier, recorder, UNFENCED, keys=HostKeyGenerator())
     servers = DevServerController(
-        ClusterCache(informers), hands, replace(SETTINGS, tools_image="tools"), clock
+        ClusterCache(informers), writers, replace(SETTINGS, tools_image="tools"), clock
     )
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     spec = {"flavor": "cpu-small", "lifecycle": {"expirationTime": "2020-01-01T00:00:00Z"}}
@@ -122,10 +123,10 @@ async def test_a_resize_that_is_refused_is_told_and_the_server_goes_on():
     clock = SystemClock()
     api = Stiff(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Writers(
+    writers = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), writers, SETTINGS, clock)
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
     informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))
@@ -162,10 +163,10 @@ async def test_a_server_is_not_deleted_by_whoever_has_not_heard_of_its_users_las
     clock = VirtualClock(lambda: 0.0)
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Writers(
+    writers = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), writers, SETTINGS, clock)
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     over = {} if spec.get("running", True) else {STOPPED_BECAUSE: StopReason.EXPIRED.value}
     meta = {"name": KEY.name, "namespace": KEY.namespace, "annotations": over}
@@ -179,3 +180,48 @@ async def test_a_server_is_not_deleted_by_whoever_has_not_heard_of_its_users_las
     with pytest.raises(Conflict):
         await servers.reconcile(KEY)
     assert (await api.get(DEVSERVERS, *reversed(KEY))).meta.deleted is None
+
+
+@pytest.mark.fault(51)
+async def test_a_deployment_that_another_controller_changes_is_repaired_rarely_and_the_server_says_so():
+    now = 0.0
+    clock = VirtualClock(lambda: now)
+    api = MemoryApi(MemoryCluster(clock), clock, "operator")
+    informers = InformerFactory(api, clock, system_rng())
+    writers = Writers(
+        api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
+    )
+    servers = DevServerController(ClusterCache(informers), writers, SETTINGS, clock)
+    informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
+    wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
+    informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))
+    await servers.reconcile(KEY)
+
+    async def change_back() -> None:
+        patch = MergePatch({"spec": {"replicas": 0}})
+        informers.observe(DEPLOYMENTS, await api.patch(DEPLOYMENTS, KEY.name, patch, KEY.namespace))
+
+    async def replicas() -> int | None:
+        return (await api.get(DEPLOYMENTS, *reversed(KEY))).spec.replicas
+
+    for _ in range(FREE_REPAIRS + 1):
+        await change_back()
+        await servers.reconcile(KEY)
+        assert await replicas() == 1
+    await change_back()
+    with pytest.raises(ContestedObject) as contested:
+        await servers.reconcile(KEY)
+    assert await replicas() == 0
+    told = await api.get(DEVSERVERS, *reversed(KEY))
+    (condition,) = [one for one in told.status.conditions if one.type is ConditionType.CONTESTED]
+    assert (condition.status, condition.message) == (
+        "True",
+        "Another writer changes deployments.apps mydev after each repair.",
+    )
+
+    assert contested.value.after
+    now += contested.value.after.seconds
+    await servers.reconcile(KEY)
+    assert await replicas() == 1
+    told = await api.get(DEVSERVERS, *reversed(KEY))
+    assert ConditionType.CONTESTED not in [one.type for one in told.status.conditions]

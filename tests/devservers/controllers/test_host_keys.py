@@ -55,7 +55,7 @@ async def test_whether_a_key_is_there_is_found_out_without_reading_or_touching_i
 
 
 class Shop:
-    """An operator's hands with tools for SSH, and one server that was asked for."""
+    """An operator's writers with tools for SSH, and one server that was asked for."""
 
     def __init__(self) -> None:
         clock = SystemClock()
@@ -64,14 +64,16 @@ class Shop:
         self.cache = ClusterCache(informers)
         self.informers = informers
         self.recorder = EventRecorder(self.api, "devservers.io/operator", "one", clock)
-        hands = Writers(
+        writers = Writers(
             self.api,
             Applier(self.api, "devservers", informers),
             self.recorder,
             UNFENCED,
             keys=HostKeyGenerator(),
         )
-        self.servers = DevServerController(self.cache, hands, replace(SETTINGS, tools_image="tools:1"), clock)
+        self.servers = DevServerController(
+            self.cache, writers, replace(SETTINGS, tools_image="tools:1"), clock
+        )
 
     async def look(self) -> str | None:
         """The host key that the server tells of after the operator has looked at it."""

@@ -1,5 +1,7 @@
 """The console Pod, and the commands that run in it."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -88,6 +90,20 @@ def test_a_signal_reaches_the_processes_of_its_session_alone():
         for one in started:
             one.kill()
             one.wait()
+
+
+@pytest.mark.parametrize("has_z", [True, False])
+def test_a_signal_needs_few_programs_however_many_processes_there_are(tmp_path: Path, *, has_z: bool):
+    """Each program takes milliseconds, so that two for each process outlast the caller on a busy node."""
+    runs, real = tmp_path / "runs", shutil.which("grep")
+    refusal = "" if has_z else 'case "$1" in *z*) exit 2 ;; esac'
+    (tmp_path / "grep").write_text(f'#!/bin/sh\necho >>"{runs}"\n{refusal}\nexec {real} "$@"\n')
+    (tmp_path / "grep").chmod(0o755)
+    with subprocess.Popen(session_command("ssh-5", "exec sleep 100", None, {})) as started:
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        subprocess.run(signal_command("ssh-5", "TERM"), check=True, env=env)
+        assert started.wait(20) == -15
+    assert not has_z or len(runs.read_text().splitlines()) == 2
 
 
 def test_the_console_has_the_kubectl_of_the_clusters_that_it_is_tested_with():

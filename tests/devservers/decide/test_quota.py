@@ -1,6 +1,7 @@
 """Quota of Kueue: no Pods before all machines are admitted, and a stop when the quota is lost."""
 
 from dataclasses import replace as replace_entry
+from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,7 +15,9 @@ from neorion.devservers.decide.quota import (
     recheck_after,
 )
 from neorion.devservers.model import (
+    AppliedFlavor,
     DevServerSpec,
+    DevServerStatus,
     Distributed,
     Lifecycle,
     Mode,
@@ -28,6 +31,7 @@ from neorion.devservers.model.kube_types import (
     PodTemplatePodSpec,
     ServerDeployment,
     ServerDeploymentSpec,
+    ServerDeploymentStatus,
 )
 from neorion.devservers.model.kueue import QUEUE_LABEL, Workload, WorkloadSpec, WorkloadStatus
 from neorion.devservers.testing import FLAVOR, SETTINGS, a_claim, a_flavor, a_pod, a_server
@@ -230,3 +234,44 @@ def test_without_kueue_the_label_is_left_to_it():
     [body] = made(decision, "Deployment")
     assert body["metadata"]["labels"][QUEUE_LABEL] == "team"
     assert body["spec"]["replicas"] == 1
+
+
+def test_quota_is_given_back_when_no_pod_can_come_any_more():
+    """A Deployment that was scaled down a moment ago may still make a Pod."""
+    stopped = replace(QUEUED, running=False)
+    entry = QueueEntry("team", workload(*ADMITTED))
+
+    def body(observed: int, pods: int) -> ServerDeployment:
+        meta = ObjectMeta(name="mydev", namespace="dev-ann", generation=2)
+        status = ServerDeploymentStatus(observed_generation=observed, replicas=pods)
+        return ServerDeployment(meta=meta, spec=ServerDeploymentSpec(replicas=0), status=status)
+
+    assert decided(entry, stopped, body=body(1, 0)).finished == ()
+    assert decided(entry, stopped, body=body(2, 1)).finished == ()
+    assert decided(entry, stopped, body=body(2, 0), pods=(a_pod(),)).finished == ()
+    assert decided(entry, stopped, body=body(2, 0)).finished == ("current",)
+
+
+def test_quota_for_another_flavor_that_is_taken_away_is_given_back_and_the_server_goes_on():
+    lost = workload(*ADMITTED, LOST)
+    before = workload(*ADMITTED, name="before")
+    decision = decided(QueueEntry("team", lost, others=(before,)), pods=(a_pod(),))
+    assert decision.finished == ("current",)
+    assert decision.edit is None
+
+
+def test_a_server_that_waits_for_another_flavor_is_not_written_to_while_nothing_changes():
+    """How long it looks for a place counts from its admission, and no earlier flavor comes back meanwhile."""
+    moved = AppliedFlavor(applied="cpu-small", previous="cpu-large", changed=CREATED - timedelta(hours=1))
+    status = DevServerStatus(phase=Phase.QUEUED, flavor=moved)
+
+    def at(conditions: tuple[Condition, ...]) -> Decision:
+        entry = QueueEntry("team", workload(*conditions), place=1, waiting=1)
+        seen = Observed(a_server(QUEUED, status), a_flavor(), a_claim(), quota=entry)
+        return decide(seen, SETTINGS, CREATED)
+
+    waiting = at(WAITS)
+    assert (waiting.status.flavor, waiting.edit) == (moved, None)
+    admitted = at(ADMITTED)
+    assert admitted.status.flavor is not None
+    assert admitted.status.flavor.changed == CREATED

@@ -6,8 +6,15 @@ import pytest
 from msgspec import structs
 
 from neorion.devservers.decide.tenant import SERVERS_COUNTED, ApiAddress, ClusterInfo, tenant_manifests
-from neorion.devservers.decide.user import REPAIR_EVERY, UserDecision, UserObserved, decide_user
+from neorion.devservers.decide.user import (
+    QUEUE_EVERY,
+    REPAIR_EVERY,
+    UserDecision,
+    UserObserved,
+    decide_user,
+)
 from neorion.devservers.model.kube_types import DevServerUser
+from neorion.devservers.model.kueue import LocalQueue, LocalQueueSpec, LocalQueueStatus
 from neorion.devservers.model.tenancy import USER_LABEL
 from neorion.devservers.model.user import (
     DevServerUserSpec,
@@ -16,7 +23,7 @@ from neorion.devservers.model.user import (
     UserConditionType,
     UserPhase,
 )
-from neorion.keel.kube import ObjectMeta
+from neorion.keel.kube import Condition, ObjectMeta
 from neorion.keel.kube.core import Namespace, ResourceQuota
 from neorion.keel.kube.core.core_v1 import ResourceQuotaStatus
 
@@ -168,3 +175,61 @@ def test_keys_of_a_login_that_is_named_no_longer_log_nobody_in():
     assert user.keys == (KEY, FETCHED)
     assert structs.replace(user, spec=DevServerUserSpec(keys=(KEY,))).keys == (KEY,)
     assert structs.replace(user, spec=DevServerUserSpec(keys=(KEY,), github="other")).keys == (KEY,)
+
+
+def in_team(team: str | None, queue: LocalQueue | None = None, *, kueue: bool = True) -> UserDecision:
+    user = a_user()
+    user = structs.replace(user, spec=structs.replace(user.spec, cluster_queue=team))
+    return decide_user(UserObserved(user, SPACE, COUNTED, queue=queue, has_kueue=kueue), NOW)
+
+
+def queue_of(team: str, *, active: bool, message: str = "") -> LocalQueue:
+    told = Condition("Active", str(active), "Told", message)
+    return LocalQueue(spec=LocalQueueSpec(cluster_queue=team), status=LocalQueueStatus(conditions=(told,)))
+
+
+def queue_told(decision: UserDecision) -> tuple[str, str] | None:
+    kind = UserConditionType.QUEUE
+    return next(((one.status, one.message) for one in decision.status.conditions if one.type is kind), None)
+
+
+def test_a_user_of_a_team_gets_a_queue_of_its_quota():
+    fresh = in_team("vision")
+    (queue,) = (one for one in fresh.objects if one["kind"] == "LocalQueue")
+    assert queue["metadata"] == {"name": "team", "namespace": "dev-ann"}
+    assert queue["spec"] == {"clusterQueue": "vision"}
+    assert queue_told(fresh) == ("False", "The queue of vision is not ready: Kueue has not looked at it yet.")
+    # Servers outside of the queue work meanwhile.
+    assert (fresh.status.phase, fresh.wake) == (UserPhase.PROVISIONED, QUEUE_EVERY)
+    ready = in_team("vision", queue_of("vision", active=True))
+    assert (queue_told(ready), ready.revoked, ready.wake) == (("True", ""), (), REPAIR_EVERY)
+    missing = in_team("vision", queue_of("vision", active=False, message="Can't find it."))
+    assert queue_told(missing) == ("False", "The queue of vision is not ready: Can't find it.")
+
+
+def test_a_user_of_another_team_or_of_none_loses_the_former_queue():
+    moved = in_team("speech", queue_of("vision", active=True))
+    assert [one["spec"]["clusterQueue"] for one in moved.revoked] == ["vision"]
+    assert [one["spec"] for one in moved.objects if one["kind"] == "LocalQueue"] == [
+        {"clusterQueue": "speech"}
+    ]
+    left = in_team(None, queue_of("vision", active=True))
+    assert [one["kind"] for one in left.revoked] == ["LocalQueue"]
+    assert "LocalQueue" not in kinds(left.objects)
+    assert queue_told(left) is None
+
+
+def test_without_kueue_a_team_is_told_and_everything_else_works():
+    decision = in_team("vision", kueue=False)
+    assert "LocalQueue" not in kinds(decision.objects)
+    assert queue_told(decision) == ("False", "The cluster has no Kueue, and so no quota vision.")
+    assert decision.status.phase is UserPhase.PROVISIONED
+
+
+def test_who_logs_in_elsewhere_has_the_rights_of_the_user_of_that_name():
+    manifests = tenant_manifests("ann", DevServerUserSpec())
+    (binding,) = (
+        one for one in manifests if (one["kind"], one["metadata"]["name"]) == ("RoleBinding", "dev-user")
+    )
+    names = [(one["kind"], one["name"]) for one in binding["subjects"]]
+    assert names == [("ServiceAccount", "user-ann"), ("User", "devservers:ann")]

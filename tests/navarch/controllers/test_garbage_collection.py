@@ -12,15 +12,17 @@ from neorion.capacity.fake import FakeProvider
 from neorion.capacity.provider import IntentId, Machine, MachineId, unknown_outcome
 from neorion.keel.base import Deadline, Duration
 from neorion.keel.clock import SystemIds
-from neorion.keel.store import MemoryDisk
+from neorion.keel.store import MemoryDisk, Store
+from neorion.navarch.adapters.null import NoScheduler
 from neorion.navarch.controllers import garbage_collection
 from neorion.navarch.controllers.operator_actions import Requester
 from neorion.navarch.decide import ProvisionNode
 from neorion.navarch.model import Node, NodeState, Placement, PoolSpec, PurchaseState
 from neorion.navarch.model.spec import Offer, Scaling
+from neorion.navarch.state.codec import decode
 from neorion.navarch.testing import spec
 from tests.capacity.clouds.rigs import RIGS, Rig
-from tests.navarch.plane import Running, running
+from tests.navarch.plane import INSTANT, Running, running
 
 pytestmark = pytest.mark.anyio
 
@@ -101,7 +103,8 @@ async def test_a_machine_whose_answer_was_lost_is_taken_in_by_the_next_life(shop
 async def test_a_machine_that_the_book_gave_up_is_given_back(shop: Shop):
     async with shop.running() as it:
         node = await shop.bought(it)
-        it.plane.fleet.writer.transition_node(node, NodeState.TERMINATED, "a test forgets it")
+        ending = it.plane.fleet.writer.transition_node(node, NodeState.TERMINATING, "a test forgets it")
+        it.plane.fleet.writer.transition_node(ending, NodeState.TERMINATED, "a test forgets it")
         await it.plane.fleet.context.journal.wait_durable()
         await it.plane.sweep.tick()
         assert await shop.machines(it) == []
@@ -125,7 +128,40 @@ async def test_a_record_whose_machine_is_gone_is_closed(shop: Shop):
         for _ in range(garbage_collection.MISSING_TIMES):
             assert it.nodes() != []
             await it.plane.sweep.tick()
+        await it.turn()
         assert it.nodes() == []
+
+
+class StoreReader(NoScheduler):
+    """Notes the stored record of each node that it is told to forget."""
+
+    store: Store
+
+    def __init__(self) -> None:
+        self.stored: list[bytes] = []
+
+    async def forget(self, node: Node) -> None:
+        rows = await self.store.read(lambda tx: tx.execute("SELECT body FROM node WHERE id = ?", (node.id,)))
+        self.stored += [row[0] for row in rows]
+
+
+async def test_the_scheduler_forgets_no_node_that_the_store_counts_as_serving(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """A control plane that is killed after it would come back with a node that only seems to serve."""
+    monkeypatch.setattr(garbage_collection, "GRACE", Duration(0))
+    scheduler = StoreReader()
+    async with running(spec(1), behaviour=INSTANT, scheduler=scheduler) as it:
+        scheduler.store = it.plane.fleet.context.store
+        (node,) = await it.serving(1)
+        await it.plane.orders.pause("training", Requester("a test"))
+        it.cloud.vanish(it.cloud.machines[node.machine])
+        # Its agent is not heard any more.
+        it.plane.fleet.context.state.heartbeats.pop(node.id)
+        for _ in range(garbage_collection.MISSING_TIMES):
+            await it.plane.sweep.tick()
+        await it.turn()
+        assert [decode(Node, body).state for body in scheduler.stored] == [NodeState.TERMINATING]
 
 
 async def test_a_machine_that_is_there_keeps_its_record_and_is_known_better(shop: Shop):
@@ -166,7 +202,8 @@ async def forgotten(it: Running, *nodes: Node) -> None:
     """Machines of which the state knows nothing any more, in a pool that buys no others."""
     await it.plane.orders.pause("training", Requester("a test"))
     for node in nodes:
-        it.plane.fleet.writer.transition_node(node, NodeState.TERMINATED, "a test forgets it")
+        ending = it.plane.fleet.writer.transition_node(node, NodeState.TERMINATING, "a test forgets it")
+        it.plane.fleet.writer.transition_node(ending, NodeState.TERMINATED, "a test forgets it")
     await it.plane.fleet.context.journal.wait_durable()
 
 

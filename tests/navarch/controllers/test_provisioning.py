@@ -194,7 +194,8 @@ async def test_a_machine_whose_purchase_was_given_up_is_given_back_and_a_foreign
         fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         await it.turn()
         (node,) = it.nodes()
-        fleet.writer.transition_node(node, NodeState.TERMINATED, "a test forgets it")
+        ending = fleet.writer.transition_node(node, NodeState.TERMINATING, "a test forgets it")
+        fleet.writer.transition_node(ending, NodeState.TERMINATED, "a test forgets it")
         await fleet.context.journal.wait_durable()
         intent = Intent(
             IntentId("buy-nobody"), fleet.context.installation.id, "gpu_8x_h100_sxm5", "us-west-2"

@@ -9,6 +9,7 @@ from typing import Final
 import anyio
 import asyncssh
 
+from neorion.devservers.adapters.identity import UserAuthorities
 from neorion.devservers.bastion import (
     SWEEP_EVERY,
     AuditLog,
@@ -16,12 +17,12 @@ from neorion.devservers.bastion import (
     ClusterServers,
     Context,
     Directory,
+    FirstLogins,
     Limits,
     Replica,
     Retention,
     SessionObjects,
     Signer,
-    UserAuthorities,
     listen,
     sweep,
 )
@@ -97,6 +98,7 @@ async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], optio
                 ClusterServers(api, clock, direct=options.direct),
                 ClusterContainers(api, clock, options.console_image),
                 Signer(_private(keys, AUTHORITY_KEY)),
+                FirstLogins(api, directory, clock),
                 audit,
                 clock,
                 SystemIds(),

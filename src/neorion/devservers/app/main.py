@@ -33,6 +33,14 @@ class Listening(TypedDict):
     post_quantum: bool
 
 
+class Provisioning(TypedDict):
+    """The keys that the user controller trusts, and the folder for the bastion's token."""
+
+    keys_url: str
+    bastion_token: Path | None
+    user_ca: Path | None
+
+
 # The bastion ends this long after its sessions, at the latest.
 _ENDS_S: Final = 10.0
 
@@ -77,19 +85,26 @@ def operator(out: Output, config: Path | None, kubeconfig: Path | None, context:
     metavar="URL",
     help="The address of a user's public keys, with {login} in it.",
 )
+@click.option(
+    "--user-ca",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Public keys of authorities whose user certificates log in.",
+)
 @click.option("--log", default="people", type=click.Choice(["people", "json"]), help="Form of the log.")
 def user_controller(
-    out: Output, kubeconfig: Path | None, context: str, bastion_token: Path | None, keys_url: str, log: str
+    out: Output, kubeconfig: Path | None, context: str, *, log: str, **options: Unpack[Provisioning]
 ) -> None:
     """Provision DevServerUsers until stopped."""
-    from neorion.devservers.app.user_controller import run_user_controller  # noqa: PLC0415 -- another process
+    from neorion.devservers.app.user_controller import UserControllerOptions, run_user_controller  # noqa: PLC0415 -- another process
 
     setup(LogFormat(log))
     cluster = find_cluster(kubeconfig, context)
+    settings = UserControllerOptions(**options)
     out.say(f"user controller of {cluster.server}")
 
     async def main(crew: Supervisor) -> None:
-        await run_user_controller(crew, cluster, bastion_token, keys_url)
+        await run_user_controller(crew, cluster, settings)
 
     run_process(main, loop_factory=uvloop.new_event_loop)
 

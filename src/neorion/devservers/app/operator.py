@@ -104,6 +104,9 @@ def build(
     servers.watch(cache.deployments, server_key, _refused_otherwise, begins=False)
     servers.watch(cache.stateful_sets, server_key, generation_changed, begins=False)
     if cache.queues is not None:
+        # Quota is released when the last Pod is gone and none can come.
+        servers.watch(cache.deployments, server_key, _scaled_otherwise, begins=False)
+        servers.watch(cache.stateful_sets, server_key, _scaled_otherwise, begins=False)
         servers.watch(cache.queues.workloads, workload_server, begins=False)
     servers.watch(cache.services, server_key, begins=False)
     servers.watch(cache.scripts, server_key, begins=False)
@@ -133,6 +136,14 @@ def build(
 def _refused_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
     """Reports a change of the Deployment's spec or of its refusal. Progress of a server comes from its pod."""
     return generation_changed(before, after) or pod_refusal(before) != pod_refusal(after)
+
+
+def _scaled_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
+    """A Deployment without Pods that has lost the last one, or heard that it is to have none."""
+    if after.spec.replicas != 0:
+        return False
+    was, told = before.status, after.status
+    return (was.observed_generation, was.replicas) != (told.observed_generation, told.replicas)
 
 
 def _stands_otherwise(before: DevServerObject, after: DevServerObject) -> bool:

@@ -6,7 +6,8 @@ Users and their keys are read from DevServerUsers. Programs of users run in Pods
 from neorion.devservers.bastion.audit_log import AuditLog
 from neorion.devservers.bastion.containers import ClusterContainers
 from neorion.devservers.bastion.context import Context
-from neorion.devservers.bastion.directory import Directory, UserAuthorities
+from neorion.devservers.bastion.directory import Directory
+from neorion.devservers.bastion.first_logins import FirstLogins
 from neorion.devservers.bastion.limits import DEFAULT_LIMITS, Limits
 from neorion.devservers.bastion.retention import SWEEP_EVERY, Retention, sweep
 from neorion.devservers.bastion.server import listen
@@ -22,12 +23,12 @@ __all__ = [
     "ClusterServers",
     "Context",
     "Directory",
+    "FirstLogins",
     "Limits",
     "Replica",
     "Retention",
     "SessionObjects",
     "Signer",
-    "UserAuthorities",
     "listen",
     "sweep",
 ]

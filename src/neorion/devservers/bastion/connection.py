@@ -1,9 +1,11 @@
 """One SSH connection to the bastion: its user, and the channels that it may open."""
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import AnyStr, Literal, cast
 
 import asyncssh
+from asyncssh.auth import KbdIntChallenge
 from asyncssh.constants import (
     DISC_BY_APPLICATION,
     DISC_TOO_MANY_CONNECTIONS,
@@ -13,7 +15,10 @@ from asyncssh.constants import (
 )
 from asyncssh.stream import SSHTCPStreamSession
 
+from neorion.devservers.adapters.identity import certificate_line
 from neorion.devservers.bastion.context import Context, Who
+from neorion.devservers.bastion.device_login import DeviceAuthentication
+from neorion.devservers.bastion.first_logins import is_settled
 from neorion.devservers.bastion.forward import Forward
 from neorion.devservers.bastion.session import Session
 from neorion.devservers.bastion.sessions import OpenConnection
@@ -21,7 +26,9 @@ from neorion.devservers.bastion.upstream import Upstream
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.decide.login import Login, parse_login, server_meant
 from neorion.devservers.model.audit import AuditEvent
+from neorion.devservers.model.login import DevServerUserRequestSpec
 from neorion.devservers.model.tenancy import own_namespace
+from neorion.devservers.model.user import UserLimits
 from neorion.keel.base import Error
 from neorion.keel.kube import ObjectKey
 from neorion.keel.telemetry import logger
@@ -32,6 +39,7 @@ log = logger(__name__)
 _SSH = 22
 # In place of a fingerprint in records of logins by certificate.
 _CERTIFICATE = "certificate"
+_IDENTITY_PROVIDER = "identity provider"
 
 
 _NO_AGENT = "Agent forwarding is refused. Reach servers by ssh -J, which needs no agent."
@@ -59,10 +67,19 @@ class Connection(asyncssh.SSHServer):
         self._channels = 0
         self._refusals: list[str] = []
         self.sessions: set[Session] = set()
+        # The certificate that logged in, for a user who is not there yet.
+        self._certificate = b""
+        self._device: DeviceAuthentication | None = None
+        self._grace: asyncio.TimerHandle | None = None
+        self._provisioning = asyncio.Lock()
+        self._denied: Error | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
-        # asyncssh has no hook for these two. It calls its connection, which would refuse without a word.
+        # asyncssh has no hook that is given the certificate.
+        self._check_key = conn.validate_public_key
+        conn.validate_public_key = self._validate_key
+        # Nor for these two. It calls its connection, which would refuse without a word.
         conn.create_agent_listener = self._refuse_agent
         conn.attach_x11_listener = self._refuse_x11
         source = str((conn.get_extra_info("peername") or ("",))[0])
@@ -73,12 +90,15 @@ class Connection(asyncssh.SSHServer):
             conn.abort()
             return
         self._waiting = True
+        self._allow(self.context.limits.grace_s)
 
     def begin_auth(self, username: str) -> bool:
         self.login = parse_login(username) or Login("")
         self._set_who()
-        keys = self.context.authorities.authorized_keys(self.login.user) if self.login.user else None
-        if keys is not None and self._connection is not None and self.context.directory.user(self.login.user):
+        user, context = self.login.user, self.context
+        keys = context.authorities.authorized_keys(user) if user else None
+        known = context.directory.user(user) is not None
+        if keys is not None and self._connection is not None and (known or self._may_be_first):
             self._connection.set_authorized_keys(keys)
         # Always: whether there is such a user, only one who proves to be them learns.
         return True
@@ -96,16 +116,45 @@ class Connection(asyncssh.SSHServer):
             self._refused = True
         return admitted
 
+    def kbdint_auth_supported(self) -> bool:
+        """True where an identity provider is asked: for every name, so that it does not tell which users there are."""
+        return bool(self.login.user) and self.context.directory.policy.identity_provider is not None
+
+    async def get_kbdint_challenge(self, username: str, lang: str, submethods: str) -> KbdIntChallenge:
+        del username, lang, submethods
+        if self._device is not None:
+            return False
+        self._device = DeviceAuthentication(self.context, self.who.connection)
+        challenge = await self._device.begin()
+        self._allow(self._device.patience_s + self.context.limits.grace_s)
+        return challenge
+
+    async def validate_kbdint_response(self, username: str, responses: Sequence[str]) -> KbdIntChallenge:
+        del username, responses
+        if self._device is None:
+            return False
+        answer = await self._device.finish(self.login.user)
+        if self._device.token and self._limits is None:
+            answer = self._device.refuse(f"{self.login.user} may not log in here.")
+        self._refused = not self._device.token
+        return answer
+
     def auth_completed(self) -> None:
         context, conn = self.context, self._connection
-        user = context.directory.user(self.login.user)
-        if conn is None or user is None:
+        self._allow(None)
+        limits = self._limits
+        if conn is None:
+            return
+        if limits is None:
+            # Suspended since the key was checked.
+            self._refuse("the user is suspended or removed")
+            conn.disconnect(DISC_BY_APPLICATION, "You may not log in here.")
             return
         self._settle(logged_in=True)
         if not self._key:
-            # asyncssh has checked its authority, its principals, its time and its addresses.
-            self._set_who(_CERTIFICATE)
-        if not context.connections.take(self.login.user, user.spec.limits.connections):
+            # asyncssh has checked a certificate: its authority, its principals, its time and its addresses.
+            self._set_who(_CERTIFICATE if self._certificate else _IDENTITY_PROVIDER)
+        if not context.connections.take(self.login.user, limits.connections):
             self._refuse("too many connections of this user")
             conn.disconnect(DISC_TOO_MANY_CONNECTIONS, "You have too many connections open.")
             return
@@ -131,6 +180,9 @@ class Connection(asyncssh.SSHServer):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._settle(logged_in=False)
+        self._allow(None)
+        if self._device is not None:
+            self._device.close()
         if self.upstream is not None:
             self.upstream.close()
         if self._open is not None:
@@ -138,7 +190,8 @@ class Connection(asyncssh.SSHServer):
             self.context.connections.give_back(self.login.user)
             self.context.record(AuditEvent.LOGOUT, self.who, reason=self._reason or str(exc or ""))
         elif self._refused:
-            self._refuse("no key that lets this user in")
+            refusal = self._device.refusal if self._device is not None else ""
+            self._refuse(refusal or "no key that lets this user in")
 
     def session_requested(self) -> Session:
         if not self.take_channel():
@@ -181,6 +234,7 @@ class Connection(asyncssh.SSHServer):
             # Written down before anything is done, a wake among it.
             context.record(AuditEvent.FORWARD, self.who, server=server, port=port)
             key = ObjectKey(own_namespace(self.login.user), server)
+            await self.provisioned(lambda _line: None)
             running = await context.servers.wake(key, lambda _line: None)
             inside = SSH_PORT if port == _SSH and running.host_key else port
             forward = Forward(context.servers.connect(running, inside), server)
@@ -212,11 +266,67 @@ class Connection(asyncssh.SSHServer):
         return f"{self.who.connection}-{self._channels}"
 
     def take_channel(self) -> bool:
-        user = self.context.directory.user(self.login.user)
-        return user is not None and self.context.channels.take(self.login.user, user.spec.limits.channels)
+        limits = self._limits
+        return limits is not None and self.context.channels.take(self.login.user, limits.channels)
 
     def give_back_channel(self) -> None:
         self.context.channels.give_back(self.login.user)
+
+    async def provisioned(self, tell: Callable[[str], None]) -> None:
+        """Returns when the user can work. A first login asks for the user, once for each connection."""
+        async with self._provisioning:
+            user = self.context.directory.find(self.login.user)
+            if user is not None and is_settled(user):
+                return
+            if self._denied is not None:
+                raise self._denied
+            if user is not None:
+                await self.context.first_logins.wait(self.login.user, tell)
+            else:
+                await self._provision(tell)
+
+    async def _provision(self, tell: Callable[[str], None]) -> None:
+        token = self._device.token if self._device is not None else ""
+        certificate = "" if token else certificate_line(self._certificate)
+        request = DevServerUserRequestSpec(user=self.login.user, certificate=certificate, id_token=token)
+        self.context.record(AuditEvent.PROVISION, self.who)
+        try:
+            await self.context.first_logins.provision(self.who.connection, request, tell)
+        except Error as error:
+            self._denied = error
+            self._refuse(error.sentence)
+            raise
+
+    @property
+    def _may_be_first(self) -> bool:
+        """True where this login may make the user: by a certificate, or by the token that it has brought."""
+        directory, confirmed = self.context.directory, self._device is not None and self._device.token
+        first = directory.policy.first_login
+        allowed = first.identity_provider if confirmed else first.certificates
+        return allowed and directory.find(self.login.user) is None
+
+    @property
+    def _limits(self) -> UserLimits | None:
+        """None for a user who may not log in now."""
+        directory = self.context.directory
+        user = directory.user(self.login.user)
+        if user is not None:
+            return user.spec.limits
+        return directory.policy.first_login.limits if self._may_be_first else None
+
+    async def _validate_key(self, username: str, key_data: bytes, msg: bytes, signature: bytes) -> bool:
+        valid = await self._check_key(username, key_data, msg, signature)
+        if valid and msg:
+            self._certificate = key_data
+        return valid
+
+    def _allow(self, seconds: float | None) -> None:
+        """Hangs up on a login that is not over in time. None is for one that is."""
+        if self._grace is not None:
+            self._grace.cancel()
+            self._grace = None
+        if seconds is not None and self._connection is not None:
+            self._grace = asyncio.get_running_loop().call_later(seconds, self._connection.abort)
 
     def take_refusals(self) -> list[str]:
         """The refusals of which the user has not been told."""

@@ -17,6 +17,8 @@ from neorion.keel.kube.streams import ContainerRef, execute
 
 _PATIENCE: Final = Duration.of(minutes=3)
 _POLL: Final = Duration.of(ms=200)
+# The API server knows the rights in a new namespace a moment after they are written.
+_RIGHTS_PATIENCE_S: Final = 10.0
 
 
 class ClusterContainers:
@@ -83,16 +85,20 @@ class ClusterContainers:
             await self._clock.sleep(_POLL)
 
     async def _find(self, namespace: str) -> Pod | None:
-        try:
-            return await self._client.get(POD, CONSOLE, namespace)
-        except NotFound:
-            return None
-        except Denied:
-            raise Retry(
-                "devservers.not_provisioned",
-                f"The namespace {namespace} is not ready yet.",
-                hint="Log in again in a minute.",
-            ) from None
+        latest = self._clock.monotonic() + _RIGHTS_PATIENCE_S
+        while True:
+            try:
+                return await self._client.get(POD, CONSOLE, namespace)
+            except NotFound:
+                return None
+            except Denied:
+                if self._clock.monotonic() > latest:
+                    raise Retry(
+                        "devservers.not_provisioned",
+                        f"The namespace {namespace} is not ready yet.",
+                        hint="Log in again in a minute.",
+                    ) from None
+            await self._clock.sleep(_POLL)
 
     async def _create(self, user: str) -> None:
         # By apply: the API server then checks the bastion's right for this one name.

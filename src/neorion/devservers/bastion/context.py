@@ -8,8 +8,10 @@ from typing import TypedDict, Unpack
 
 import msgspec
 
+from neorion.devservers.adapters.identity import OpenIdClient, UserAuthorities
 from neorion.devservers.bastion.audit_log import AuditLog
-from neorion.devservers.bastion.directory import Directory, UserAuthorities
+from neorion.devservers.bastion.directory import Directory
+from neorion.devservers.bastion.first_logins import FirstLogins
 from neorion.devservers.bastion.limits import DEFAULT_LIMITS, Limits, SourceLimits, UserCounts
 from neorion.devservers.bastion.recordings import Recordings
 from neorion.devservers.bastion.sessions import ConnectionId, Sessions
@@ -57,22 +59,26 @@ class Context:
     servers: ServerConnections
     containers: Containers
     signer: Signer
+    first_logins: FirstLogins
     audit: AuditLog
     clock: Clock
     ids: Ids
     limits: Limits = DEFAULT_LIMITS
     recordings: Recordings = field(init=False)
     recordings_folder: Path | None = None
+    openid: OpenIdClient = field(init=False)
     authorities: UserAuthorities = field(default_factory=UserAuthorities)
     sessions: Sessions = field(default_factory=Sessions)
     connections: UserCounts = field(default_factory=UserCounts)
     channels: UserCounts = field(default_factory=UserCounts)
+    device_logins: set[str] = field(default_factory=set[str])
     sources: SourceLimits = field(init=False)
     tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
     def __post_init__(self) -> None:
         self.sources = SourceLimits(self.limits, self.clock)
         self.recordings = Recordings(self.recordings_folder, self.clock)
+        self.openid = OpenIdClient(self.clock)
         self.directory.listen(self._recheck)
 
     def new_id(self) -> str:

@@ -14,7 +14,8 @@ _SOURCES_MAX: Final = 10_000
 class Limits:
     """Before a login, a source may have `waiting` connections open, and make `rate` more each second after `burst`.
 
-    All sources together may have `waiting_in_all`. `grace_s` is how long a login may take. `drain_s` is how long open
+    All sources together may have `waiting_in_all`. `grace_s` is how long a login may take, apart from one that is confirmed at an
+    identity provider; of those `device_logins` may wait at once. `drain_s` is how long open
     sessions are kept when the bastion stops. `post_quantum` refuses clients without post-quantum key exchange.
     """
 
@@ -27,6 +28,7 @@ class Limits:
     grace_s: float = 20.0
     drain_s: float = 0.0
     post_quantum: bool = False
+    device_logins: int = 50
 
 
 DEFAULT_LIMITS: Final = Limits()

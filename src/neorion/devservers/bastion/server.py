@@ -43,7 +43,7 @@ async def listen(context: Context, host_key: asyncssh.SSHKey, host: str, port: i
         mac_algs=_MACS,
         compression_algs=["none"],
         password_auth=False,
-        kbdint_auth=False,
+        kbdint_auth=True,
         host_based_auth=False,
         gss_host=None,
         agent_forwarding=False,
@@ -51,7 +51,8 @@ async def listen(context: Context, host_key: asyncssh.SSHKey, host: str, port: i
         allow_scp=False,
         line_editor=False,
         encoding=None,
-        login_timeout=context.limits.grace_s,
+        # Connections hold their own, which is longer where an identity provider is asked.
+        login_timeout=0,
         keepalive_interval=_KEEPALIVE_S,
         config=None,
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import asyncssh
 
+from neorion.devservers.bastion.environment import limit_environment
 from neorion.devservers.bastion.exec_session import run_in_container
 from neorion.devservers.bastion.recordings import Recording, TerminalInfo
 from neorion.devservers.bastion.upstream_session import run_upstream
@@ -74,6 +75,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         self.channel = chan
+        limit_environment(chan)
 
     def pty_requested(self, term_type: str, term_size: tuple[int, ...], term_modes: object) -> bool:
         del term_type, term_size, term_modes
@@ -219,6 +221,7 @@ class Session(asyncssh.SSHServerSession[bytes]):
             )
 
     async def _serve(self) -> None:
+        await self.connection.provisioned(self.say)
         context, upstream = self.connection.context, self.connection.upstream
         if upstream is None:
             console = await context.containers.console(self.connection.login.user, self.say)

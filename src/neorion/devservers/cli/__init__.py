@@ -60,6 +60,7 @@ _COMMANDS: Final = (
     ("events", "commands.diagnostics:events_command", "Show what happened to a server.", _LOOK),
     ("monitor", "commands.diagnostics:monitor_command", "Watch servers and what they use.", _LOOK),
     ("queue", "commands.queue:queue_command", "List the servers that wait for quota.", _LOOK),
+    ("quota", "commands.quota:quota_command", "Show what teams use of their quota.", _LOOK),
     ("cost", "commands.diagnostics:cost_command", "Show what servers have cost.", _LOOK),
     ("flavors", "commands.cluster:flavors_command", "List the kinds of machines there are.", _AROUND),
     ("status", "commands.cluster:status_command", "Show the cluster, your servers and the flavors.", _AROUND),

@@ -27,14 +27,15 @@ from neorion.devservers.decide import (
     needs_cluster_facts,
     wants_host_key,
 )
+from neorion.devservers.decide.quota import QueueEntry
 from neorion.devservers.model import Alert
 from neorion.devservers.model.kube_types import DEPLOYMENTS, DEVSERVERS, STATEFUL_SETS, DevServerObject
-from neorion.devservers.model.kueue import PODS_READY, WORKLOADS
+from neorion.devservers.model.kueue import PODS_READY, WORKLOADS, Workload
 from neorion.devservers.ports import HostKeyFactory
 from neorion.keel.base import Denied, Duration, Instant, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
 from neorion.keel.kube import KubeApi, MergePatch, ObjectKey, ServerError, StrategicMergePatch
-from neorion.keel.kube.control import Applier, EventRecorder, Fence
+from neorion.keel.kube.control import Applier, ContestedObject, EventRecorder, Fence
 from neorion.keel.kube.core import POD
 
 # Waits are measured in time that passes, ends are told in times of day: a clock that was set is noticed this late.
@@ -88,6 +89,8 @@ class DevServerController:
             return None
         if needs_cluster_facts(seen):
             seen = replace(seen, around=await survey(self._api, seen))
+        if seen.quota is not None and seen.starts_on_quota:
+            seen = replace(seen, quota=await self._confirmed(seen.quota))
         now = to_datetime(self._clock.now())
         try:
             seen = await self._with_host_key(seen, now)
@@ -97,11 +100,14 @@ class DevServerController:
                 # The status waits for the next look, which sees what was made: told now, it would be out of date at once.
                 return Duration(0)
             await self._fit(seen, decision)
-        except (Denied, ServerError, Invalid, QuotaExceeded) as error:
+        except (Denied, ServerError, Invalid, QuotaExceeded, ContestedObject) as error:
             if seen.server.meta.deleted is not None:
                 raise
             # Its user has to know, and its end must still come.
-            seen = replace(seen, refused=error.sentence)
+            if isinstance(error, ContestedObject):
+                seen = replace(seen, contested=error.sentence)
+            else:
+                seen = replace(seen, refused=error.sentence)
             decision = decide(seen, self._settings, now)
             await self._carry_out(seen, decision)
             if not isinstance(error, QuotaExceeded):
@@ -110,6 +116,16 @@ class DevServerController:
             return requeue_after(decision.wake, now)
         await self._carry_out(seen, decision)
         return requeue_after(decision.wake, now)
+
+    async def _confirmed(self, entry: QueueEntry) -> QueueEntry:
+        """The request as the API server has it: a cache may still show one that was given back."""
+        if entry.workload is None:
+            return entry
+        meta = entry.workload.meta
+        current: Workload | None = None
+        with suppress(NotFound):
+            current = await self._api.get(WORKLOADS, meta.name, meta.namespace)
+        return replace(entry, workload=current)
 
     async def _carry_out(self, seen: Observed, decision: Decision) -> None:
         """All but what the cluster may refuse."""

@@ -25,8 +25,10 @@ from neorion.devservers.model.kube_types import (
     DevServerFlavor,
     DevServerUser,
 )
+from neorion.devservers.model.kueue import LOCAL_QUEUES, LocalQueue
 from neorion.devservers.model.tenancy import (
     CREATED_BY_LABEL,
+    LOCAL_QUEUE,
     ROLE,
     USER_CONTROLLER,
     USER_LABEL,
@@ -35,7 +37,16 @@ from neorion.devservers.model.tenancy import (
 from neorion.devservers.ports import KeyServer
 from neorion.keel.base import Denied, Duration, Invalid, NotFound, QuotaExceeded
 from neorion.keel.clock import Clock
-from neorion.keel.kube import Kind, KubeApi, KubeObject, MergePatch, ObjectKey, Selector, ServerError
+from neorion.keel.kube import (
+    Kind,
+    KubeApi,
+    KubeObject,
+    MergePatch,
+    ObjectKey,
+    Selector,
+    ServerError,
+    UnknownKind,
+)
 from neorion.keel.kube.control import Applier, Fence, InformerFactory
 from neorion.keel.kube.core import (
     CONFIG_MAP,
@@ -67,6 +78,7 @@ _KINDS: Final[dict[str, Kind[Any]]] = {
         SERVICE_ACCOUNT,
         CONFIG_MAP,
         POD,
+        LOCAL_QUEUES,
         Kind(KubeObject, "LimitRange", "limitranges"),
         Kind(KubeObject, "NetworkPolicy", "networkpolicies", "networking.k8s.io"),
         Kind(KubeObject, "Role", "roles", _RBAC),
@@ -188,7 +200,17 @@ class Users:
             quota = await self._api.get(RESOURCE_QUOTA, ROLE, namespace)
         github, server = user.spec.github, self._key_server
         fetched = await server.keys(github) if github and server is not None else None
-        return UserObserved(user, space, quota, self._cache.cluster(), fetched)
+        queue, has_kueue = await self._queue(namespace)
+        return UserObserved(user, space, quota, self._cache.cluster(), fetched, queue, has_kueue)
+
+    async def _queue(self, namespace: str) -> tuple[LocalQueue | None, bool]:
+        """The queue of a user, and whether the cluster has Kueue."""
+        try:
+            return await self._api.get(LOCAL_QUEUES, LOCAL_QUEUE, namespace), True
+        except UnknownKind:
+            return None, False
+        except NotFound:
+            return None, True
 
     async def _carry_out(self, seen: UserObserved, decision: UserDecision) -> None:
         await self._revoke(decision.revoked)

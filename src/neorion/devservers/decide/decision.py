@@ -45,6 +45,8 @@ class Observed:
     around: ClusterFacts | None = None
     # What the cluster said when something that the server needs could not be written.
     refused: str = ""
+    # What is said of an object of the server that another writer changes again and again.
+    contested: str = ""
     # The keys that all servers of its user accept, as lines of `authorized_keys`.
     user_keys: str = ""
     # The flavor that its status tells, where it asks for another.
@@ -128,6 +130,21 @@ class Observed:
         """Reports whether a deleted server of the same name has left a pod that still exists."""
         since = self.server.meta.created or ""
         return any(pod.meta.deleted is None and (pod.meta.created or since) < since for pod in self.pods)
+
+    @property
+    def starts_on_quota(self) -> bool:
+        """Return whether it gets Pods now, because its machines are admitted."""
+        has_none = self.body is None or self.body.spec.replicas == 0
+        return self.server.spec.running and has_none and self.quota is not None and is_admitted(self.quota)
+
+    @property
+    def is_drained(self) -> bool:
+        """Return whether it has no Pods and gets none. Pods of a Deployment scaled down a moment ago may still come."""
+        if self.pods or self.body is None:
+            return not self.pods
+        told = self.body.status
+        scaled_down = self.body.spec.replicas == 0 and told.observed_generation >= self.body.meta.generation
+        return scaled_down and told.replicas == 0
 
     @cached_property
     def stands(self) -> bool:

@@ -41,6 +41,14 @@ def server_meant(login: Login, host: str) -> str | None:
     return name if login.server in {"", name} else None
 
 
+def user_of_claim(value: str, suffix: str) -> str | None:
+    """The user that a claim names. None where the suffix is missing, or the rest is not a name to the letter."""
+    if not value.endswith(suffix):
+        return None
+    user = value.removesuffix(suffix)
+    return user if _is_user(user) else None
+
+
 def _is_user(text: str) -> bool:
     return is_name(text) and len(text) <= USER_NAME_MAX
 

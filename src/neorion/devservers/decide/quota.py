@@ -74,7 +74,7 @@ class QueueEntry:
     @property
     def earlier(self) -> Workload | None:
         """The request for other machines that still holds its quota."""
-        return next((one for one in self.others if _has_quota(one) and one.meta.deleted is None), None)
+        return next((one for one in self.others if has_quota(one) and one.meta.deleted is None), None)
 
 
 def queue_name(spec: DevServerSpec, flavor: DevServerFlavorSpec | None) -> str | None:
@@ -123,7 +123,7 @@ def on_assigned_nodes(flavor: DevServerFlavorSpec, entry: QueueEntry | None) -> 
 
 def is_admitted(entry: QueueEntry | None) -> bool:
     """Return whether the server may have Pods. Without Kueue it may."""
-    return entry is None or _has_quota(entry.workload)
+    return entry is None or has_quota(entry.workload)
 
 
 def recheck_after(entry: QueueEntry | None) -> timedelta:
@@ -225,12 +225,18 @@ def finished_workloads(seen: "Observed", *, running: bool) -> tuple[str, ...]:
     entry = seen.quota
     if entry is None:
         return ()
-    if seen.pods:
-        earlier = None if running and _has_moved(seen) else entry.earlier
+    if not seen.is_drained:
+        moved = running and _has_moved(seen)
+        kept = None if moved else entry.earlier
+        # Its Pods may still be on an evicted one, unless they are known to be on another.
+        elsewhere = moved or kept is not None
+        others = (
+            one for one in entry.others if one is not kept and (elsewhere or not _holds(one, "Evicted"))
+        )
+        # The machines to which it was to move: their quota is free, and it asks again.
+        lost = [entry.workload] if kept is not None and _holds(entry.workload, "Evicted") else []
         return tuple(
-            one.meta.name
-            for one in entry.others
-            if one is not earlier and not _holds(one, "Evicted") and one.meta.deleted is None
+            one.meta.name for one in (*others, *lost) if one is not None and one.meta.deleted is None
         )
     ended = entry.workload is not None and (not running or eviction(entry) is not None)
     last = (entry.workload,) if ended and entry.workload is not None else ()
@@ -243,7 +249,8 @@ def _has_moved(seen: "Observed") -> bool:
     return is_admitted(seen.quota) and settled and seen.change is ResizeMode.NONE
 
 
-def _has_quota(workload: Workload | None) -> bool:
+def has_quota(workload: Workload | None) -> bool:
+    """Return whether it is admitted and was not evicted."""
     return _holds(workload, "Admitted") and not _holds(workload, "Evicted")
 
 

@@ -20,6 +20,11 @@ def pod_refusal(body: ServerDeployment) -> str:
     return _ABOUT.sub("", next(messages, ""))
 
 
+def contested_steps(told: str) -> tuple[ConditionStep, ...]:
+    """Nothing, where no other writer changes what the operator has written."""
+    return (ConditionStep(ConditionType.CONTESTED, True, "AnotherWriter", told),) if told else ()
+
+
 def refusal_steps(told: str) -> tuple[ConditionStep, ...]:
     """Condition for a refusal; empty without one."""
     if not told:

@@ -66,7 +66,7 @@ from neorion.devservers.decide.quota import (
     waiting_sentence,
 )
 from neorion.devservers.decide.ranks import rank_statuses, whole_steps
-from neorion.devservers.decide.rejected_writes import pod_refusal, refusal_steps
+from neorion.devservers.decide.rejected_writes import contested_steps, pod_refusal, refusal_steps
 from neorion.devservers.decide.resize import ResizeMode, pending
 from neorion.devservers.decide.ssh import has_sshd, mount_deadline, ssh_deadline, ssh_steps
 from neorion.devservers.model import (
@@ -233,7 +233,8 @@ def _flavor(
     wanted, before = seen.server.spec.flavor, seen.server.status.flavor
     if before is None:
         return AppliedFlavor(applied=wanted)
-    if seen.stands and not _writes_deployment(seen, held):
+    waits = _is_queued(seen) and not seen.pods
+    if waits or (seen.stands and not _writes_deployment(seen, held)):
         return before
     if before.applied != wanted:
         if wanted == before.previous:
@@ -269,7 +270,7 @@ def _flavor_change_block(seen: Observed, settings: OperatorSettings, moved: Resi
 def _undo_at(seen: Observed, flavor: AppliedFlavor, taken: tuple[ConditionStep, ...]) -> datetime | None:
     waits = any(pending(pod) in _NO_ROOM for pod in seen.working_pods)
     stuck = waits or any(step.type in _NO_PLACE and step.blocked for step in taken)
-    if not stuck or flavor.previous is None or flavor.changed is None:
+    if not stuck or _is_queued(seen) or flavor.previous is None or flavor.changed is None:
         return None
     return flavor.changed + UNDO_AFTER
 
@@ -334,12 +335,17 @@ def _status(
         current = Phase.QUEUED
     resizing = _resizing(seen, facts)
     ssh = ssh_steps(seen.pod, now, ready=current is Phase.RUNNING)
-    threats = (*idle_steps(seen, facts.server), expiring_step(marks, facts.end), resizing)
+    threats = (
+        *idle_steps(seen, facts.server),
+        expiring_step(marks, facts.end),
+        resizing,
+        *contested_steps(seen.contested),
+    )
     return DevServerStatus(
         phase=current,
         ready=current is Phase.RUNNING,
         # An SSH server that stays silent is news of the machine that runs now; how the last one ended is not.
-        message=obstacle((*taken[:-1], *ssh, taken[-1], resizing)),
+        message=obstacle((*taken[:-1], *ssh, taken[-1], resizing)) or seen.contested or None,
         observed_generation=seen.server.meta.generation,
         conditions=conditions((*taken, *ssh, *threats), before.conditions, now),
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),

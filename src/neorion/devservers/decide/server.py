@@ -23,7 +23,7 @@ from neorion.devservers.decide.progress import (
     silent_steps,
 )
 from neorion.devservers.decide.quota import finished_workloads
-from neorion.devservers.decide.rejected_writes import refusal_steps
+from neorion.devservers.decide.rejected_writes import contested_steps, refusal_steps
 from neorion.devservers.decide.resize import ResizeMode
 from neorion.devservers.decide.running import RECHECK_AFTER, decide_running, earliest, later, price_of
 from neorion.devservers.decide.ssh import with_sshd
@@ -127,8 +127,10 @@ def _stopped(seen: Observed, settings: OperatorSettings, now: datetime) -> Decis
     stuck = (*silent_steps(seen.pods, now), *_lost_quota(before, reason))
     status = DevServerStatus(
         phase=Phase.STOPPING if seen.pods else at_rest,
-        conditions=conditions(stuck, before.conditions, now),
-        message=obstacle((*refusal_steps(seen.refused), *stuck)) or schedule_fault(spec.lifecycle.schedule),
+        conditions=conditions((*stuck, *contested_steps(seen.contested)), before.conditions, now),
+        message=obstacle((*refusal_steps(seen.refused), *stuck))
+        or seen.contested
+        or schedule_fault(spec.lifecycle.schedule),
         observed_generation=seen.server.meta.generation,
         pod_names=tuple(sorted(pod.meta.name for pod in seen.pods)),
         service_name=service_name(seen.identity.name),

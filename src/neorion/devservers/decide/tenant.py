@@ -8,13 +8,14 @@ from typing import Any, Final
 from neorion.devservers.decide.names import SCRIPTS_LABEL
 from neorion.devservers.decide.probe import SSH_PORT
 from neorion.devservers.decide.sshd_injection import AUTHORIZED_KEYS
-from neorion.devservers.model import GROUP
+from neorion.devservers.model import GROUP, kueue
 from neorion.devservers.model.tenancy import (
     BASTION_ACCOUNT,
     CONSOLE,
     CONSOLE_LABEL,
     CONSOLE_POLICY,
     CREATED_BY_LABEL,
+    LOCAL_QUEUE,
     OPERATOR_ACCOUNT,
     ROLE,
     SYSTEM_NAMESPACE,
@@ -22,6 +23,7 @@ from neorion.devservers.model.tenancy import (
     USER_KEYS,
     USER_LABEL,
     account_name,
+    login_name,
     own_namespace,
 )
 from neorion.devservers.model.user import DevServerUserSpec, UserQuota
@@ -111,10 +113,11 @@ def access_manifests(user: str) -> tuple[Manifest, ...]:
     """Objects that give a user access. They are deleted when the user is suspended or removed."""
     namespace = own_namespace(user)
     account = {"kind": "ServiceAccount", "name": account_name(user), "namespace": namespace}
+    login = {"kind": "User", "apiGroup": _RBAC, "name": login_name(user)}
     return (
         _account(user, namespace),
         _object(f"{_RBAC}/v1", "Role", namespace, {"rules": _rules()}),
-        _binding(namespace, ROLE, {"kind": "Role", "name": ROLE}, account),
+        _binding(namespace, ROLE, {"kind": "Role", "name": ROLE}, account, login),
         _binding(namespace, BASTION_ACCOUNT, _cluster_role(f"{BASTION_ACCOUNT}-sessions"), _BASTION),
     )
 
@@ -123,6 +126,12 @@ def revoked_manifests(user: str) -> tuple[Manifest, ...]:
     """The objects to delete when the user is suspended or removed: all access, and the console that has it."""
     console = _object("v1", "Pod", own_namespace(user), {}, CONSOLE)
     return (*access_manifests(user), console)
+
+
+def local_queue(user: str, cluster_queue: str) -> Manifest:
+    """The queue of a user, whose servers and jobs count against the quota of a team."""
+    spec = {"spec": {"clusterQueue": cluster_queue}}
+    return _object(f"{kueue.GROUP}/{kueue.VERSION}", "LocalQueue", own_namespace(user), spec, LOCAL_QUEUE)
 
 
 def authorized_keys(user: str, spec: DevServerUserSpec, authority: str) -> str:
@@ -279,6 +288,6 @@ def _cluster_role(name: str) -> Manifest:
     return {"kind": "ClusterRole", "name": name}
 
 
-def _binding(namespace: str, name: str, role: Manifest, subject: Manifest) -> Manifest:
-    body: Manifest = {"roleRef": {"apiGroup": _RBAC, **role}, "subjects": [subject]}
+def _binding(namespace: str, name: str, role: Manifest, *subjects: Manifest) -> Manifest:
+    body: Manifest = {"roleRef": {"apiGroup": _RBAC, **role}, "subjects": list(subjects)}
     return _object(f"{_RBAC}/v1", "RoleBinding", namespace, body, name)

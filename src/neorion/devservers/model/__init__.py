@@ -1,4 +1,4 @@
-"""The words of devservers: the four custom resources, half by half, and the forms people write in them.
+"""The words of devservers: the six custom resources, half by half, and the forms people write in them.
 
 Pure. The definitions that a cluster is given (`infra/devservers/crds`) are written from these types. What a command line
 does not read loads when first used.
@@ -51,8 +51,10 @@ if TYPE_CHECKING:
     from neorion.devservers.model.crds import (
         DEV_SERVER,
         DEV_SERVER_FLAVOR,
+        DEV_SERVER_LOGIN_POLICY,
         DEV_SERVER_SESSION,
         DEV_SERVER_USER,
+        DEV_SERVER_USER_REQUEST,
     )
     from neorion.devservers.model.default_flavors import DEFAULT_FLAVORS
 
@@ -60,8 +62,10 @@ __all__ = [
     "DEFAULT_FLAVORS",
     "DEV_SERVER",
     "DEV_SERVER_FLAVOR",
+    "DEV_SERVER_LOGIN_POLICY",
     "DEV_SERVER_SESSION",
     "DEV_SERVER_USER",
+    "DEV_SERVER_USER_REQUEST",
     "GROUP",
     "NAME_MAX",
     "VERSION",
@@ -103,7 +107,14 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "alert": ("Alert",),
-        "crds": ("DEV_SERVER", "DEV_SERVER_FLAVOR", "DEV_SERVER_SESSION", "DEV_SERVER_USER"),
+        "crds": (
+            "DEV_SERVER",
+            "DEV_SERVER_FLAVOR",
+            "DEV_SERVER_LOGIN_POLICY",
+            "DEV_SERVER_SESSION",
+            "DEV_SERVER_USER",
+            "DEV_SERVER_USER_REQUEST",
+        ),
         "default_flavors": ("DEFAULT_FLAVORS",),
     },
 )

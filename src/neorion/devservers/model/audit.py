@@ -1,4 +1,4 @@
-"""The records of the bastion: one for each login, session, forward and refusal."""
+"""The records of the bastion: one for each login, first login, session, forward and refusal."""
 
 from enum import StrEnum
 
@@ -12,6 +12,7 @@ class AuditEvent(StrEnum):
     LOGOUT = "logout"
     SESSION = "session"
     SESSION_END = "session-end"
+    PROVISION = "provision"
     FORWARD = "forward"
     FORWARD_END = "forward-end"
     REFUSED = "refused"

@@ -1,8 +1,22 @@
-"""The four custom resources as the cluster knows them."""
+"""The six custom resources as the cluster knows them."""
 
 from neorion.devservers.model.field_types import DISTRIBUTED_NAME_MAX, NAME_MAX
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
-from neorion.devservers.model.kube_types import DEVSERVERFLAVORS, DEVSERVERS, SESSIONS, USERS
+from neorion.devservers.model.kube_types import (
+    DEVSERVERFLAVORS,
+    DEVSERVERS,
+    LOGIN_POLICIES,
+    SESSIONS,
+    USER_REQUESTS,
+    USERS,
+)
+from neorion.devservers.model.login import (
+    POLICY_NAME,
+    DevServerLoginPolicySpec,
+    DevServerLoginPolicyStatus,
+    DevServerUserRequestSpec,
+    DevServerUserRequestStatus,
+)
 from neorion.devservers.model.session import DevServerSessionSpec, DevServerSessionStatus
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
@@ -98,5 +112,53 @@ DEV_SERVER_SESSION = CustomResource(
         PrinterColumn("Replica", ".spec.replica", priority=1),
         PrinterColumn("Client", ".spec.client", priority=1),
         PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
+    ),
+)
+
+DEV_SERVER_LOGIN_POLICY = CustomResource(
+    group=LOGIN_POLICIES.group,
+    version=LOGIN_POLICIES.version,
+    kind=LOGIN_POLICIES.name,
+    plural=LOGIN_POLICIES.plural,
+    spec=DevServerLoginPolicySpec,
+    status=DevServerLoginPolicyStatus,
+    namespaced=False,
+    short_names=("dslp",),
+    columns=(
+        PrinterColumn("Issuer", ".spec.identityProvider.issuer"),
+        PrinterColumn("Certificates", ".spec.firstLogin.certificates", "boolean"),
+        PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
+    ),
+    born=(
+        (
+            f"self.metadata.name == '{POLICY_NAME}'",
+            f"there is one login policy, and its name is {POLICY_NAME}",
+        ),
+        (
+            "!self.spec.firstLogin.identityProvider || has(self.spec.identityProvider)",
+            "firstLogin.identityProvider needs an identityProvider",
+        ),
+    ),
+)
+
+DEV_SERVER_USER_REQUEST = CustomResource(
+    group=USER_REQUESTS.group,
+    version=USER_REQUESTS.version,
+    kind=USER_REQUESTS.name,
+    plural=USER_REQUESTS.plural,
+    spec=DevServerUserRequestSpec,
+    status=DevServerUserRequestStatus,
+    short_names=("dsur",),
+    columns=(
+        PrinterColumn("User", ".spec.user"),
+        PrinterColumn("Phase", ".status.phase"),
+        PrinterColumn("Message", ".status.message"),
+        PrinterColumn("Age", ".metadata.creationTimestamp", "date"),
+    ),
+    born=(
+        (
+            "(self.spec.?certificate.orValue('') != '') != (self.spec.?idToken.orValue('') != '')",
+            "give a certificate or a token as evidence, and not both",
+        ),
     ),
 )

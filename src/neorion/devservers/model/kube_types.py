@@ -1,9 +1,15 @@
-"""The kinds of the API this system reads: its own four, and of the others only what a decision needs."""
+"""The kinds of the API this system reads: its own six, and of the others only what a decision needs."""
 
 from msgspec import field
 
 from neorion.devservers.model.field_types import GROUP, VERSION
 from neorion.devservers.model.flavor import DevServerFlavorSpec, DevServerFlavorStatus
+from neorion.devservers.model.login import (
+    DevServerLoginPolicySpec,
+    DevServerLoginPolicyStatus,
+    DevServerUserRequestSpec,
+    DevServerUserRequestStatus,
+)
 from neorion.devservers.model.session import DevServerSessionSpec, DevServerSessionStatus
 from neorion.devservers.model.spec import DevServerSpec
 from neorion.devservers.model.status import DevServerStatus
@@ -51,6 +57,20 @@ class DevServerSession(KubeObject, frozen=True, kw_only=True):
     status: DevServerSessionStatus = DevServerSessionStatus()
 
 
+class DevServerLoginPolicy(KubeObject, frozen=True, kw_only=True):
+    """Ways to log in beside the keys of users."""
+
+    spec: DevServerLoginPolicySpec = DevServerLoginPolicySpec()
+    status: DevServerLoginPolicyStatus = DevServerLoginPolicyStatus()
+
+
+class DevServerUserRequest(KubeObject, frozen=True, kw_only=True):
+    """A first login that waits for the user controller."""
+
+    spec: DevServerUserRequestSpec
+    status: DevServerUserRequestStatus = DevServerUserRequestStatus()
+
+
 class PodTemplatePodSpec(KubeStruct, frozen=True):
     """Pod spec of a Deployment, with the fields that are read."""
 
@@ -79,9 +99,11 @@ class DeploymentCondition(KubeStruct, frozen=True):
 
 
 class ServerDeploymentStatus(KubeStruct, frozen=True):
-    """Status of a Deployment."""
+    """Status of a Deployment: its number of Pods, and the generation that it refers to."""
 
     conditions: tuple[DeploymentCondition, ...] = ()
+    observed_generation: int = 0
+    replicas: int = 0
 
 
 class ServerDeployment(KubeObject, frozen=True):
@@ -164,6 +186,10 @@ DEVSERVERFLAVORS = Kind(
 )
 USERS = Kind(DevServerUser, "DevServerUser", "devserverusers", GROUP, VERSION, namespaced=False)
 SESSIONS = Kind(DevServerSession, "DevServerSession", "devserversessions", GROUP, VERSION)
+LOGIN_POLICIES = Kind(
+    DevServerLoginPolicy, "DevServerLoginPolicy", "devserverloginpolicies", GROUP, VERSION, namespaced=False
+)
+USER_REQUESTS = Kind(DevServerUserRequest, "DevServerUserRequest", "devserveruserrequests", GROUP, VERSION)
 DEPLOYMENTS = Kind(ServerDeployment, "Deployment", "deployments", "apps")
 STATEFUL_SETS = Kind(ServerStatefulSet, "StatefulSet", "statefulsets", "apps")
 ENDPOINT_SLICES = Kind(EndpointSlice, "EndpointSlice", "endpointslices", "discovery.k8s.io")

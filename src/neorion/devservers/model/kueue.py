@@ -24,10 +24,12 @@ class WorkloadSpec(KubeStruct, frozen=True, kw_only=True):
 
 
 class PodSetAssignment(KubeStruct, frozen=True, kw_only=True):
-    """ResourceFlavor by which each resource of a set of Pods is served."""
+    """ResourceFlavor by which each resource of a set of Pods is served, and the amounts."""
 
     name: str = ""
     flavors: dict[str, str] = field(default_factory=dict)
+    resource_usage: dict[str, str] = field(default_factory=dict)
+    count: int = 0
 
 
 class Admission(KubeStruct, frozen=True, kw_only=True):
@@ -57,16 +59,44 @@ class LocalQueueSpec(KubeStruct, frozen=True, kw_only=True):
     cluster_queue: str = ""
 
 
+class LocalQueueStatus(KubeStruct, frozen=True, kw_only=True):
+    """State of a queue: whether it takes requests."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
 class LocalQueue(KubeObject, frozen=True, kw_only=True):
     """A queue of one namespace."""
 
     spec: LocalQueueSpec = LocalQueueSpec()
+    status: LocalQueueStatus = LocalQueueStatus()
+
+
+class NominalQuota(KubeStruct, frozen=True, kw_only=True):
+    """Amount of a resource that belongs to a ClusterQueue."""
+
+    name: str = ""
+    nominal_quota: str | int = 0
+
+
+class FlavorQuotas(KubeStruct, frozen=True, kw_only=True):
+    """Quota on the nodes of one ResourceFlavor."""
+
+    name: str = ""
+    resources: tuple[NominalQuota, ...] = ()
+
+
+class ResourceGroup(KubeStruct, frozen=True, kw_only=True):
+    """Resources with the ResourceFlavors that serve them."""
+
+    flavors: tuple[FlavorQuotas, ...] = ()
 
 
 class ClusterQueueSpec(KubeStruct, frozen=True, kw_only=True):
-    """Cohort in which a ClusterQueue lends and borrows quota."""
+    """Quota of a ClusterQueue, and the cohort in which it lends and borrows."""
 
     cohort_name: str = ""
+    resource_groups: tuple[ResourceGroup, ...] = ()
 
 
 class ClusterQueue(KubeObject, frozen=True, kw_only=True):

@@ -38,6 +38,7 @@ class ConditionType(StrEnum):
     IDLE = "Idle"
     EXPIRING = "ExpiringSoon"
     RESIZING = "Resizing"
+    CONTESTED = "Contested"
 
 
 class StopReason(StrEnum):

@@ -17,6 +17,8 @@ OPERATOR_ACCOUNT: Final = "devservers-operator"
 BASTION_ACCOUNT: Final = "devservers-bastion"
 # The ConfigMap in a user's namespace with the keys that all their servers accept.
 USER_KEYS: Final = "devserver-user-keys"
+# The queue of Kueue in a user's namespace. Not "default": Kueue would queue every Pod of such a namespace.
+LOCAL_QUEUE: Final = "team"
 # The Pod in a user's namespace that a login without a server lands in, its container, and the label that marks it.
 CONSOLE: Final = "console"
 CONSOLE_LABEL: Final = "devserver.io/console"
@@ -37,3 +39,8 @@ def user_of(namespace: str) -> str:
 
 def account_name(user: str) -> str:
     return f"user-{user}"
+
+
+def login_name(user: str) -> str:
+    """The user's name to the API server where a cluster has logins of its own, such as IAM, SSO or OIDC."""
+    return f"devservers:{user}"

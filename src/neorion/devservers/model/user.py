@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from neorion.devservers.model.field_types import Amount, Name, Text
+from neorion.devservers.model.field_types import Amount, DottedName, Name, Text
 from neorion.devservers.model.spec import PublicKey
 from neorion.keel.kube import KubeStruct
 from neorion.keel.kube.validation import keyed, rules
@@ -51,12 +51,13 @@ class UserLimits(KubeStruct, frozen=True, kw_only=True):
 class DevServerUserSpec(KubeStruct, frozen=True, kw_only=True):
     """A user: keys, groups, quota and limits.
 
-    The keys of `github` are fetched from the key server and log in beside `keys`. `suspended` takes away every right and closes every session. The user's servers and volumes stay.
+    The keys of `github` are fetched from the key server and log in beside `keys`. `clusterQueue` is the quota of the user's team, where the cluster has Kueue. `suspended` takes away every right and closes every session. The user's servers and volumes stay.
     """
 
     keys: Annotated[tuple[PublicKey, ...], _Set] = ()
     github: _Login | None = None
     groups: Annotated[tuple[Name, ...], _Set] = ()
+    cluster_queue: DottedName | None = None
     quota: UserQuota = UserQuota()
     limits: UserLimits = UserLimits()
     suspended: bool = False
@@ -85,6 +86,7 @@ class UserConditionType(StrEnum):
     NAMESPACE = "NamespaceReady"
     QUOTA = "QuotaCounted"
     KEYS = "KeysFetched"
+    QUEUE = "QueueReady"
     READY = "Ready"
 
 

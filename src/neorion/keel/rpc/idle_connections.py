@@ -99,6 +99,12 @@ def make_room(port: int, most: int, known: KnownPeers) -> int:
             one.file.close()
 
 
+def close_all(port: int) -> None:
+    """Closes the connections that are left when a server stops."""
+    if _FILES.exists():
+        make_room(port, 0, KnownPeers())
+
+
 def _connections(port: int) -> Iterator[_Connection]:
     for name in os.listdir(_FILES):  # noqa: PTH208 -- as above
         try:

@@ -38,8 +38,7 @@ class RequestLimits:
     # Many times the size of tokens and correlation ids.
     header_bytes: int = 64 * 2**10
     # From the end of one request to the end of the next one's headers, so also the idle time of a connection. Longer
-    # than that of clients, or one would sometimes send into a connection that is being closed. Not much longer, because
-    # a client that sends half a request can delay the server's shutdown by it.
+    # than that of clients, or one would sometimes send into a connection that is being closed.
     header_time: Duration = field(default=Duration.of(seconds=45))
     # Connections at once; over HTTP/1.1 every stream needs one of its own.
     connections: int = 16_384

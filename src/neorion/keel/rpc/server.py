@@ -10,19 +10,22 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
+from anyio import to_thread
 from anyio.abc import TaskStatus
 
 from neorion.keel.base import Conflict, Duration, Invalid, Terminal
 from neorion.keel.clock import SystemClock
 from neorion.keel.rpc.app import AsgiApp
 from neorion.keel.rpc.descriptors import connections_allowed
-from neorion.keel.rpc.idle_connections import keep_room
+from neorion.keel.rpc.idle_connections import close_all, keep_room
 from neorion.keel.rpc.tls import ServerTls
 
 # Connections the kernel queues while the loop is busy; it reduces this to its own maximum.
 _PORT_MAX: Final = 65535
 _BACKLOG: Final = 4096
-# In addition to the time for headers, which granian waits for half a request when it stops.
+# After the last call has ended, so long may its answer be on its way. What holds a connection longer is half a request.
+_FLUSH_S: Final = 3.0
+# Without connections granian ends at once.
 _STOP_S: Final = 5.0
 _GRACE: Final = Duration.of(seconds=20)
 
@@ -54,8 +57,9 @@ async def serve(
 ) -> AsyncGenerator[Server]:
     """Serves `app` while the block runs; port 0 lets the kernel choose one.
 
-    Leaving the block refuses new connections, ends streams with a request to reconnect, waits for calls up to `grace`, and
-    cancels what is left. An app that accepts callers without a token serves only this machine, unless `open_to_network` is set.
+    Leaving the block refuses new connections, ends streams with a request to reconnect, waits for calls up to `grace`,
+    cancels what is left, and closes what is still open. An app that accepts callers without a token serves only this
+    machine, unless `open_to_network` is set.
     """
     from neorion.keel.rpc.listener import Listener  # noqa: PLC0415 -- only servers load granian
 
@@ -95,12 +99,20 @@ async def serve(
                 with anyio.CancelScope(shield=True):
                     listener.stop()
                     await app.drain(grace)
-                    with anyio.move_on_after(app.limits.header_time.seconds + _STOP_S):
-                        await stopped.wait()
+                    await _wait_stopped(stopped, chosen)
                 running.cancel()
                 tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
+
+
+async def _wait_stopped(stopped: anyio.Event, port: int) -> None:
+    """Waits for the last answers, and closes the connections that are left."""
+    with anyio.move_on_after(_FLUSH_S):
+        await stopped.wait()
+    await to_thread.run_sync(close_all, port)
+    with anyio.move_on_after(_STOP_S):
+        await stopped.wait()
 
 
 async def _bind(host: str, port: int) -> socket.socket:

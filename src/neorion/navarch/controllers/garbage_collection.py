@@ -10,7 +10,7 @@ from neorion.capacity.provider import Machine, MachineId, MachineState, Provider
 from neorion.keel.base import Duration, Error, Finding, Instant, NotFound, Severity
 from neorion.keel.telemetry import logger
 from neorion.navarch.controllers.fleet_controller import FleetController
-from neorion.navarch.decide import violations
+from neorion.navarch.decide import machine_gone, violations
 from neorion.navarch.model import Node, NodeId, NodeState, PurchaseState
 from neorion.navarch.state import purchase_of
 
@@ -129,13 +129,17 @@ class GarbageCollector:
                 return
         except NotFound:
             pass
-        await self._context.backends.scheduler.forget(node)
-        newest = self._state.nodes.get(node.id)
-        if newest is not None and newest.state is not NodeState.TERMINATING:
-            self._fleet.writer.transition_node(
-                newest, NodeState.TERMINATED, f"{provider.name} has no {node.machine} any more"
-            )
         self._missing.pop(node.id, None)
+        newest = self._state.nodes.get(node.id)
+        if newest is None or newest.state is NodeState.TERMINATING:
+            return
+        # What serves is never forgotten by the scheduler: this is durable before the terminator tells it.
+        self._fleet.writer.transition_node(
+            newest, NodeState.TERMINATING, f"{provider.name} has no {node.machine} any more"
+        )
+        repair = self._state.open_repairs.get(node.id)
+        for action in machine_gone(repair) if repair is not None else ():
+            self._fleet.applier.apply(action)
 
     def _note(self, code: str, machine: Machine, words: str) -> None:
         sentence = f"{machine.id} at {machine.region or 'its cloud'} {words}."

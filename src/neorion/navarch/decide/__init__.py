@@ -25,6 +25,7 @@ from neorion.navarch.decide.incidents import Incident, incidents
 from neorion.navarch.decide.invariants import violations
 from neorion.navarch.decide.offering import placements
 from neorion.navarch.decide.plan import plan
+from neorion.navarch.decide.repair import machine_gone
 
 __all__ = [
     "NOBODY",
@@ -47,6 +48,7 @@ __all__ = [
     "explain_node",
     "explain_pool",
     "incidents",
+    "machine_gone",
     "placements",
     "plan",
     "recovered",

@@ -117,7 +117,7 @@ def advance_open(view: PoolView, now: Instant) -> Iterator[Action]:
         if repair.step is RepairStep.WAITING:
             continue
         if node is None or node.state is NodeState.TERMINATED:
-            yield from _gone(repair)
+            yield from machine_gone(repair)
         elif _recovered_from_silence(repair, node):
             yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "it is heard again")
             if node.state is NodeState.DRAINING:
@@ -193,8 +193,9 @@ def _recovered_from_silence(repair: Repair, node: Node) -> bool:
     return early and not repair.by and repair.signature == EventKind.SILENCE and node.ailment is None
 
 
-def _gone(repair: Repair) -> Iterator[Action]:
-    if repair.step is RepairStep.CORDONING:
+def machine_gone(repair: Repair) -> Iterator[AdvanceRepair]:
+    """The end of an open repair whose machine is gone."""
+    if repair.step in (RepairStep.WAITING, RepairStep.CORDONING):
         yield AdvanceRepair(repair.id, RepairStep.CANCELLED, "its machine is gone")
     elif repair.step is RepairStep.VERIFYING:
         yield AdvanceRepair(repair.id, RepairStep.FAILED, "its machine is gone")

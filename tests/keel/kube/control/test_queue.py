@@ -158,7 +158,7 @@ def test_failures_wait_longer_and_longer_an_urgent_add_ends_the_wait_and_success
                 began = world.clock.monotonic()
                 await queue.take()
                 assert world.clock.monotonic() - began == pytest.approx(wait.seconds)
-                queue.fail("a", at_least=SECOND * 3600)
+                queue.fail("a", after=SECOND * 3600)
                 queue.add("a", Priority.PATIENT)
                 assert len(queue) == 0
                 queue.add("a")
@@ -183,6 +183,14 @@ async def test_a_failed_key_that_was_changed_meanwhile_does_not_wait_for_its_lon
         queue.add("a")
         await queue.take()
         assert queue.fail("a", at_most=SECOND) <= SECOND
+
+
+async def test_a_server_that_names_the_wait_is_asked_again_then_however_often_it_refused():
+    queue = queue_of(backoff=Backoff(first=Duration.of(ms=10), most=SECOND * 300))
+    for _ in range(40):
+        queue.add("a")
+        await queue.take()
+        assert SECOND <= queue.fail("a", after=SECOND) <= SECOND * 1.1
 
 
 async def test_delays_that_are_replaced_again_and_again_do_not_pile_up():

@@ -37,12 +37,13 @@ _POLL_EVERY: Final = Duration.of(ms=250)
 
 @dataclass(frozen=True, slots=True)
 class UserRequest:
-    """An administrator's request. Keys, groups and login that are None stay; an empty login is removed."""
+    """An administrator's request. Keys, groups, login and queue that are None stay; empty ones are removed."""
 
     quota: UserQuota = UserQuota()  # noqa: RUF009 -- frozen
     keys: tuple[str, ...] | None = None
     groups: tuple[str, ...] | None = None
     github: str | None = None
+    cluster_queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,10 @@ class TenantManager:
             "quota": msgspec.to_builtins(request.quota),
         }
         github = kept.github if request.github is None else request.github
-        manifest = {"metadata": {"name": name}, "spec": {**spec, **({"github": github} if github else {})}}
+        queue = kept.cluster_queue if request.cluster_queue is None else request.cluster_queue
+        given = {"github": github, "clusterQueue": queue}
+        spec |= {field: value for field, value in given.items() if value}
+        manifest = {"metadata": {"name": name}, "spec": spec}
         client = self._client.rehearsing() if dry_run else self._client
         # By force: this command wins over earlier writers of the object.
         after = await client.apply(USERS, manifest, MANAGER, force=True)

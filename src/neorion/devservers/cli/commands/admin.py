@@ -101,6 +101,11 @@ _user_argument = click.argument("name", metavar="USER")
     "--github", metavar="LOGIN", help="Log in with the keys of this login at GitHub; an empty one ends that."
 )
 @_once("--group", multiple=True, metavar="GROUP", help="A group of the user. May be repeated.")
+@_once(
+    "--queue",
+    metavar="CLUSTERQUEUE",
+    help="The quota of the user's team in Kueue; an empty one ends that.",
+)
 @_once("--servers", default=10, type=click.IntRange(min=0), metavar="N", help="The most servers.")
 @_once("--cpu", default="64", metavar="AMOUNT", help="The most CPUs of all that run.")
 @_once("--memory", default="256Gi", metavar="AMOUNT", help="The most memory of all that run.")
@@ -166,12 +171,19 @@ def list_command() -> None:
     metavar="FILE",
     help="Keep the token there, and only its place in the kubeconfig.",
 )
+@_once(
+    "--login",
+    default="",
+    show_default=False,
+    metavar="COMMAND",
+    help="Log in by this command instead of a token, such as 'aws eks get-token --cluster-name NAME'.",
+)
 @cluster_options
 def kubeconfig_command() -> None:
     """Print a kubeconfig for a user.
 
     It gives access to their namespace only, and expires. With --token-file, run the command again before that: programs
-    read the file again.
+    read the file again. With --login it contains no secret, and the cluster must know who logs in as devservers:USER.
     """
 
 

@@ -1,10 +1,11 @@
 """The commands `devctl admin user`."""
 
 import os
+import shlex
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
-from neorion.devservers.adapters.users import TenantManager, User, UserRequest, kubeconfig
+from neorion.devservers.adapters.users import TenantManager, User, UserRequest, kubeconfig, login_kubeconfig
 from neorion.devservers.cli.commands.install_impl import STEPS, news
 from neorion.devservers.cli.humanize import age, moment
 from neorion.devservers.cli.options import ClusterSelector
@@ -30,6 +31,14 @@ class RemoveUserOptions(TypedDict):
     dry_run: bool
 
 
+class KubeconfigOptions(TypedDict):
+    """The way in that a kubeconfig holds."""
+
+    time: str
+    token_file: Path | None
+    login: str
+
+
 class UserOptions(TypedDict):
     """The options of `admin user add`."""
 
@@ -37,6 +46,7 @@ class UserOptions(TypedDict):
     from_file: Path | None
     github: str | None
     group: tuple[str, ...]
+    queue: str | None
     servers: int
     cpu: str
     memory: str
@@ -56,9 +66,8 @@ async def add(client: Client, out: Output, name: str, request: UserOptions, *, d
         storage=request["storage"],
     )
     users = TenantManager(client)
-    steps = await users.add(
-        name, UserRequest(quota, lines or None, request["group"] or None, request["github"]), dry_run=dry_run
-    )
+    asked = UserRequest(quota, lines or None, request["group"] or None, request["github"], request["queue"])
+    steps = await users.add(name, asked, dry_run=dry_run)
     out.show(news(steps), STEPS)
     if dry_run:
         return
@@ -101,11 +110,40 @@ async def listed(client: Client, out: Output) -> None:
     out.show(await TenantManager(client).all(), table)
 
 
-async def give_kubeconfig(client: Client, out: Output, name: str, life: Duration, file: Path | None) -> None:
-    token = await TenantManager(client).token(name, life)
+async def give_kubeconfig(client: Client, out: Output, name: str, how: KubeconfigOptions) -> None:
+    file = how["token_file"]
+    if how["login"] and file is not None:
+        raise Invalid(
+            "devservers.two_logins",
+            "--login needs no token, so --token-file has nothing to keep.",
+            hint="Give one of the two.",
+        )
+    if how["login"]:
+        await TenantManager(client).get(name)
+        _show_kubeconfig(out, login_kubeconfig(name, client.transport.cluster, _split_command(how["login"])))
+        return
+    token = await TenantManager(client).token(name, parse_timeout(how["time"]))
     if file is not None:
         _write_private(file, token.text)
-    body = kubeconfig(name, client.transport.cluster, file.absolute() if file else token)
+    _show_kubeconfig(out, kubeconfig(name, client.transport.cluster, file.absolute() if file else token))
+
+
+def _split_command(command: str) -> list[str]:
+    """The words of a command, as a shell reads them."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    if not words:
+        raise Invalid(
+            "devservers.login_command",
+            f'--login "{command[:80]}" is not a valid command.',
+            hint="Close every quotation mark, and name a program.",
+        )
+    return words
+
+
+def _show_kubeconfig(out: Output, body: dict[str, Any]) -> None:
     out.text(as_json(body) if out.shared.output is Format.JSON else as_yaml(body))
 
 
@@ -177,10 +215,9 @@ def list_command(out: Output, where: ClusterSelector) -> None:
 
 
 def kubeconfig_command(
-    out: Output, name: str, where: ClusterSelector, *, time: str, token_file: Path | None
+    out: Output, name: str, where: ClusterSelector, **how: Unpack[KubeconfigOptions]
 ) -> None:
-    life = parse_timeout(time)
-    run_with_api(out, where, lambda fleet: give_kubeconfig(fleet.client, out, name, life, token_file))
+    run_with_api(out, where, lambda fleet: give_kubeconfig(fleet.client, out, name, how))
 
 
 def remove_command(out: Output, name: str, where: ClusterSelector, **how: Unpack[RemoveUserOptions]) -> None:

@@ -15,6 +15,7 @@ imported by processes that serve them.
 
 from neorion.keel.kube.control.applier import Applier, difference
 from neorion.keel.kube.control.apply_hash import APPLIED
+from neorion.keel.kube.control.contested import ContestedObject
 from neorion.keel.kube.control.controller import (
     Controller,
     Reconcile,
@@ -36,6 +37,7 @@ __all__ = [
     "UNFENCED",
     "UNMEASURED",
     "Applier",
+    "ContestedObject",
     "ControlMetricsSink",
     "Controller",
     "Election",

@@ -8,6 +8,7 @@ import msgspec
 
 from neorion.keel.base import Conflict, NotFound
 from neorion.keel.kube.control.apply_hash import DesiredManifest
+from neorion.keel.kube.control.contested import RepairLimits
 from neorion.keel.kube.control.election import UNFENCED, Fence
 from neorion.keel.kube.control.metrics_port import UNMEASURED, ControlMetricsSink
 from neorion.keel.kube.control.reflector import InformerFactory
@@ -56,16 +57,24 @@ class Applier:
         self._fence = fence
         self._measures = measures
         self._remembered: dict[tuple[str, ObjectKey], int] = {}
+        self._repairs = RepairLimits(informers.clock)
 
     async def apply(self, kind: Kind[T], manifest: Manifest | T, observed: T | None) -> T:
-        """Server-side apply, unless this manifest was applied last and the object is unchanged since."""
+        """Server-side apply, unless this manifest was applied last and the object is unchanged since.
+
+        An object that another writer changes after each apply is applied ever more rarely: `ContestedObject`.
+        """
         wanted = DesiredManifest.of(kind.manifest(manifest))
-        if observed is not None and self._stands(kind, wanted, observed):
-            return observed
+        if observed is not None:
+            if self._stands(kind, wanted, observed):
+                return observed
+            self._repairs.check((kind.resource, observed.meta.key), wanted.hashes)
         self._begin("apply", kind)
         body = wanted.with_annotation(None if observed is None else observed.meta)
         with _replaced_is_conflict():
             written = await self._api.apply(kind, body, self.manager, force=True)
+        if observed is not None and _differed(wanted, observed.meta, written.meta):
+            self._repairs.repaired((kind.resource, written.meta.key), wanted.hashes)
         if not wanted.is_last_applied(written.meta):
             self._remember(kind, wanted, written.meta)
         return self._observed(kind, written)
@@ -162,6 +171,12 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(part: KubeStruct) -> dict[str, Any]:
     return msgspec.to_builtins(part)
+
+
+def _differed(wanted: DesiredManifest, observed: ObjectMeta, written: ObjectMeta) -> bool:
+    """True if the apply changed more than its own annotation. Without generations it counts as if it did."""
+    same = written.generation > 0 and written.generation == observed.generation
+    return not (same and wanted.has_metadata(observed))
 
 
 def _print(wanted: DesiredManifest, meta: ObjectMeta) -> int:

@@ -163,7 +163,7 @@ class Controller(Generic[K]):
             queue.fail(key, at_most=CONFLICT_WAIT_MOST)
             return ReconcileOutcome.CONFLICT
         except Error as error:
-            wait = queue.fail(key, at_least=error.after if isinstance(error, Retry) else None)
+            wait = queue.fail(key, after=error.after if isinstance(error, Retry) else None)
             log.warning(
                 "reconcile failed", controller=self.name, key=str(key), error=str(error), again_in=str(wait)
             )

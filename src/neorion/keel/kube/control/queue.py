@@ -23,6 +23,8 @@ URGENT_IN_A_ROW_MAX: Final = 8
 # The first failure is mostly a conflict that the next reconcile resolves. A broken object costs one try in five
 # minutes.
 BACKOFF: Final = Backoff(first=Duration.of(ms=10), most=Duration.of(minutes=5))
+# Keys that were refused together do not come back together.
+_SPREAD: Final = 0.1
 
 
 class Priority(Enum):
@@ -110,16 +112,19 @@ class WorkQueue(Generic[K]):
         elif wake_after is not None:
             self._delay(key, wake_after)
 
-    def fail(self, key: K, *, at_least: Duration | None = None, at_most: Duration | None = None) -> Duration:
+    def fail(self, key: K, *, after: Duration | None = None, at_most: Duration | None = None) -> Duration:
         """Returns a key after a failure, for another try after a wait that doubles with each failure. Returns the wait.
 
-        If an urgent change came meanwhile, the next try comes as soon as after a first failure.
+        If an urgent change came meanwhile, the next try comes as soon as after a first failure. A server that named
+        the wait with its refusal, `after`, is asked again then, and up to a tenth later.
         """
         changed = self._active.pop(key) is Priority.URGENT
         self._failures[key] = failures = self._failures.get(key, 0) + 1
-        wait = self._backoff.wait(1 if changed else failures, self._rng)
-        wait = min(wait, at_most) if at_most else wait
-        wait = max(wait, at_least) if at_least else wait
+        if after:
+            wait = after + after * (_SPREAD * self._rng.random())
+        else:
+            wait = self._backoff.wait(1 if changed else failures, self._rng)
+            wait = min(wait, at_most) if at_most else wait
         self._delay(key, wait)
         return wait
 

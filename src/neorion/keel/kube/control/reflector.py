@@ -177,7 +177,7 @@ class InformerFactory:
         measures: ControlMetricsSink = UNMEASURED,
     ) -> None:
         self._api = api
-        self._clock = clock
+        self.clock = clock
         self._rng = rng
         self._silence = silence
         self._measures = measures
@@ -200,7 +200,7 @@ class InformerFactory:
         if selection not in self._reflectors:
             informer = Informer(kind, namespace, select, packed=packed, gaps=gaps)
             self._reflectors[selection] = Reflector(
-                self._api, informer, self._clock, self._rng, self._silence, self._measures
+                self._api, informer, self.clock, self._rng, self._silence, self._measures
             )
         return self._reflectors[selection].informer
 

@@ -12,7 +12,7 @@ from neorion.navarch.controllers.fleet_controller import FleetController
 from neorion.navarch.decide import violations
 from neorion.navarch.decide.budget import begun
 from neorion.navarch.decide.pool_size import count_members
-from neorion.navarch.model import EventKind, Node, NodeState, PoolSpec, RepairStep
+from neorion.navarch.model import EventKind, Node, NodeId, NodeState, PoolSpec, RepairStep
 
 _LOOK: Final = Duration.of(minutes=10)
 # Grace for young machines, sweeps, lost calls, a restart or two: an orphan or a ghost that stays longer is forgotten.
@@ -34,6 +34,9 @@ class InvariantChecker:
         self._struck: set[str] = set()
         self._strays: dict[str, int] = {}
         self._unexplained: dict[str, int] = {}
+        # Whether each pool had room for a successor at the last look, and each node that is drained when that was decided.
+        self._room_before: dict[str, bool] = {}
+        self._had_room: dict[NodeId, bool] = {}
         stage.storm.watchers.append(self._remember)
         stage.work.watch = self._drained
         stage.world.check(self._check)
@@ -77,6 +80,7 @@ class InvariantChecker:
                 found += self._out_of_service(fleet, spec)
             found += self._innocent(fleet)
             found += self._serving(fleet)
+            self._note_room(fleet)
         return found
 
     # What the clouds know.
@@ -124,6 +128,7 @@ class InvariantChecker:
             and place.served
             and not place.open
             and not node.retiring
+            and not self._lost(node)
         ]
         for budget in spec.health.budgets:
             most = budget.most.of(spec.scaling.most)
@@ -131,6 +136,11 @@ class InvariantChecker:
             if not narrow and len(closed) > most:
                 told = ", ".join(f"{node} {state.nodes[node].state.value}" for node in closed)
                 yield _finding("budget", spec.name, f"{len(closed)} nodes are closed, {most} may be: {told}")
+
+    def _lost(self, node: Node) -> bool:
+        """Return whether its machine is gone, and its record ends."""
+        alive = (machine.id for cloud in self._stage.clouds for machine in cloud.alive())
+        return node.state is NodeState.TERMINATING and node.machine not in alive
 
     def _serving(self, fleet: FleetController) -> Iterator[Finding]:
         """The scheduler places work on every active node."""
@@ -152,10 +162,20 @@ class InvariantChecker:
             return
         if repair.swap and repair.successor in fleet.context.state.nodes:
             self._found.append(_finding("order", node.id, "it is drained before its successor takes work"))
-        elif self._room(fleet, node.pool):
+        elif self._had_room.get(node.id, self._room(fleet, node.pool)):
             self._found.append(
                 _finding("order", node.id, "it is drained first, although there was room for a successor")
             )
+
+    def _note_room(self, fleet: FleetController) -> None:
+        """Note the drains that were decided on although there was room before."""
+        draining = [node for node in fleet.context.state.nodes.values() if node.state is NodeState.DRAINING]
+        room = {pool: self._room(fleet, pool) for pool in self._stage.scene.specs}
+        self._had_room = {
+            node.id: self._had_room.get(node.id, room[node.pool] and self._room_before.get(node.pool, True))
+            for node in draining
+        }
+        self._room_before = room
 
     def _room(self, fleet: FleetController, pool: str) -> bool:
         spec, state = self._stage.scene.specs[pool], fleet.context.state
