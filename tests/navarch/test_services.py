@@ -178,7 +178,7 @@ async def test_operators_cordon_drain_uncordon():
         await it.operator.drain_node(pb.NodeOrder(node=node.id, why="firmware"))
         await it.turn()
         drained = await it.operator.get_node(pb.GetNodeRequest(node=node.machine))
-        assert (drained.state, drained.held, drained.why) == ("drained", True, "nobody schedules work here")
+        assert (drained.state, drained.held, drained.why) == ("drained", True, "there is no scheduler")
         await it.operator.uncordon_node(pb.NodeOrder(node=node.id))
         await it.turn()
         assert it.plane.fleet.context.state.nodes[node.id].state is NodeState.ACTIVE

@@ -117,7 +117,7 @@ def test_a_pool_tells_of_machines_that_others_bought():
     theirs = node(1, origin=Origin.JOINED, ailment=ailment())
     view = pool_view(spec(0), [theirs])
     told = explain_pool(view, plan(view, NOW), NOW)
-    assert "Beside them it watches what somebody else bought (1): node-0001." in told
+    assert "It also watches adopted machines (1): node-0001." in told
     assert "Not all of its nodes are healthy (1): node-0001." in told
 
 

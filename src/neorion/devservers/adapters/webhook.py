@@ -61,7 +61,7 @@ class AlertWebhook:
             raise Retry(
                 "devservers.webhook_lost",
                 f"The webhook could not be reached: {type(error).__name__}.",
-                hint="Check that whoever listens there runs.",
+                hint="Check that the receiver of the webhook runs.",
             ) from None
         if status >= 500 or status == 429:
             raise Retry(

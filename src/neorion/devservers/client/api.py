@@ -387,6 +387,6 @@ def map_errors(namespace: str) -> Generator[None]:
         raise NotFound(
             "devservers.no_namespace",
             f'There is no namespace "{namespace}".',
-            hint=f"Whoever runs the cluster makes it: devctl admin user add {user_of(namespace) or 'USER'};"
+            hint=f"Ask an administrator for it: devctl admin user add {user_of(namespace) or 'USER'};"
             " or name another one with --namespace.",
         ) from None

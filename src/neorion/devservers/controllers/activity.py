@@ -1,4 +1,4 @@
-"""Looks into servers to see whether anybody uses them. What is seen stays in this process: nothing is written."""
+"""Probes servers for use. Results stay in this process and are not stored."""
 
 from collections.abc import Callable
 from datetime import datetime

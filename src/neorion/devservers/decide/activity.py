@@ -1,4 +1,4 @@
-"""Is anybody using the server? Only fresh and whole evidence can say no; what is unknown is never idle."""
+"""Idle detection. Only a recent and complete probe proves that a server is idle; unknown is never idle."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ FRESH = timedelta(minutes=1)
 CPU_FLOOR = 0.05
 # Of a GPU. Drivers report a percent or two for a display that shows nothing.
 GPU_FLOOR = 5
-# Whatever a pod says of its past, nothing older matters to anybody.
+# Older activity in a probe's output is ignored.
 _AGE_MAX = timedelta(days=366)
 
 

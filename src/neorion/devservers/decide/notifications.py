@@ -13,9 +13,9 @@ ACTIVITY_STEP = timedelta(minutes=5)
 
 WHY = {
     StopReason.EXPIRED: "its time is over",
-    StopReason.IDLE: "nobody uses it",
+    StopReason.IDLE: "it is idle",
     StopReason.SCHEDULE: "its hours end",
-    StopReason.ASKED: "somebody asked",
+    StopReason.ASKED: "a user asked",
     StopReason.PREEMPTED: "its quota was taken away",
 }
 
@@ -66,7 +66,7 @@ def idle_steps(seen: Observed, server: LifetimeInput) -> tuple[ConditionStep, ..
         return (ConditionStep(kind, None, "NotSeen", f"Of what would show its use {hidden} can be seen."),)
     if seen.look.taken - server.last_use < server.idle_allowed / 2:
         return (ConditionStep(kind, False, "InUse"),)
-    since = f"Nobody has used the server since {server.last_use:%Y-%m-%d %H:%M %Z}."
+    since = f"The server has not been used since {server.last_use:%Y-%m-%d %H:%M %Z}."
     return (ConditionStep(kind, True, "Unused", since),)
 
 

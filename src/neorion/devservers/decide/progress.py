@@ -159,7 +159,10 @@ def _volume(home: PersistentVolumeClaim | None, *, placed: bool) -> ConditionSte
     kind = ConditionType.VOLUME
     if home is not None and home.status.phase == "Lost":
         return ConditionStep(
-            kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
+            kind,
+            False,
+            "Lost",
+            "The volume behind the home is gone; ask the administrator of the cluster's storage.",
         )
     # No pod gets a node before its volumes are there, though word of the pod may come first.
     if placed:

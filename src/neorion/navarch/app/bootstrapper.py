@@ -26,7 +26,7 @@ def make_bootstrapper(file: ConfigFile, specs: Mapping[str, PoolSpec], folder: P
         if "ControlPlane" in named and not reachable(file):
             raise Invalid(
                 "navarch.no_address",
-                f"The setup commands of {spec.name} name the control plane, and nobody knows where machines reach it.",
+                f"The setup commands of {spec.name} use the control plane's address, and the file has none.",
                 hint="Write external_address: below server:.",
             )
     return made

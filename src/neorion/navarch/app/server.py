@@ -127,7 +127,7 @@ def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids, pin: str = "
     if not local:
         raise Invalid(
             "navarch.no_auth",
-            f"Nobody would be asked who they are on {host}.",
+            f"The address {host} would be open to the network without authentication.",
             hint="Set NAVARCH_AUTH_TOKEN, or listen on 127.0.0.1.",
         )
     return SecretFile(path, ids, pin).value

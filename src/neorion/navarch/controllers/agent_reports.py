@@ -317,7 +317,7 @@ class AgentReports:
             born=now,
             since=now,
             state=NodeState.BOOTING,
-            why="somebody else bought it",
+            why="navarch did not buy it",
             origin=Origin.JOINED,
             machine=MachineId(said.claim.machine),
             machine_name=said.claim.name,

@@ -96,7 +96,7 @@ class GarbageCollector:
             # It became known while its purchase was looked for.
             return
         if purchase is None:
-            self._note("navarch.foreign_machine", machine, "carries our tag, but nobody here asked for it")
+            self._note("navarch.foreign_machine", machine, "has our tag, but no purchase of ours")
         elif purchase.state is PurchaseState.INTENDED:
             # Its answer is still to come, or was lost: this is the answer.
             self._fleet.provisioner.bought(purchase.id, machine)

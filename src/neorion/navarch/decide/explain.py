@@ -64,7 +64,7 @@ def explain_pool(view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
         f"{spec.name} has {have} nodes and wants {wants}, {limits}: {state.wanted_by or 'as configured'}."
     ]
     if joined := [node.id for node in view.nodes if node.origin is Origin.JOINED]:
-        told.append(f"Beside them it watches what somebody else bought ({len(joined)}): {_some(joined)}.")
+        told.append(f"It also watches adopted machines ({len(joined)}): {_some(joined)}.")
     if state.paused:
         told.append(f"It is paused: {state.paused}.")
     if sick := [node.id for node in view.nodes if node.ailment is not None]:

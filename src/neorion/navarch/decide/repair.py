@@ -216,7 +216,7 @@ def _step(
                 yield AdvanceRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
                 yield MoveNode(node.id, NodeState.TERMINATING, repair.why)
             elif repair.remedy is Remedy.RESTART_WORKLOAD:
-                yield AdvanceRepair(repair.id, RepairStep.VERIFYING, "its work has left and begins anew")
+                yield AdvanceRepair(repair.id, RepairStep.VERIFYING, "its work has left and starts again")
                 yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
             else:
                 yield AdvanceRepair(repair.id, RepairStep.TREATING, "nothing runs on it")

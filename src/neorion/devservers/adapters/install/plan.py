@@ -94,7 +94,7 @@ class _DryRun:
                 return forced
             raise Conflict(
                 "devservers.edited",
-                f"Somebody else has changed {kind.name} {manifest['metadata']['name']}: {error.sentence}",
+                f"Another manager has changed {kind.name} {manifest['metadata']['name']}: {error.sentence}",
                 hint="Bring your change into an overlay of your own, or take it back with --force.",
             ) from error
 

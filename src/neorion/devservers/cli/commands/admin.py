@@ -41,7 +41,7 @@ timeout_option = _once("--timeout", default="5m", metavar="TIME", help="Longest 
     metavar="NAMESPACE/ACCOUNT",
     help="The account that Kueue runs as, if not kueue-system/kueue-controller-manager.",
 )
-@_once("--force", is_flag=True, help="Take back what somebody else has changed.")
+@_once("--force", is_flag=True, help="Overwrite fields that other managers changed.")
 @wait_option
 @timeout_option
 @dry_run_option

@@ -107,7 +107,7 @@ USER_COSTS: Final[Table[UserCostRecord]] = Table(
 
 
 def bills(servers: Iterable[DevServerObject], now: datetime) -> list[UserCostRecord]:
-    """One for each user and currency, the dearest first. Whose a server is, its namespace says; anybody can write an owner."""
+    """One record for each user and currency, the dearest first. The namespace gives the user, because owners can be forged."""
     grouped: dict[tuple[str, str], list[DevServerObject]] = {}
     for server in servers:
         grouped.setdefault((CostRecord.of(server, now).currency, server.meta.namespace), []).append(server)

@@ -75,7 +75,7 @@ class Reflector(Generic[T]):
             except ResourceExpired:
                 self._since = ""
                 wait = ANEW_WITHIN * self._rng.random()
-                log.info("watch begins anew", kind=self.informer.kind.resource)
+                log.info("watch starts again", kind=self.informer.kind.resource)
             except Error as error:
                 failures = 1 if self._clock.monotonic() - began > BACKOFF.most.seconds else failures + 1
                 wait = BACKOFF.wait(failures, self._rng)

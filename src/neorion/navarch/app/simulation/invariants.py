@@ -112,7 +112,7 @@ class InvariantChecker:
         for stray in strays:
             self._strays[stray] = looks = self._strays.get(stray, 0) + 1
             if looks > _STRAY_LOOKS:
-                yield _finding("stray", stray, f"nobody has seen to it for {_LOOK * looks}")
+                yield _finding("stray", stray, f"it was not repaired for {_LOOK * looks}")
         self._strays = {stray: self._strays[stray] for stray in sorted(strays)}
 
     # What the scheduler knows.
@@ -223,7 +223,7 @@ class InvariantChecker:
         for subject in waits:
             self._unexplained[subject] = looks = self._unexplained.get(subject, 0) + 1
             if looks > _SILENT_LOOKS:
-                yield _finding("unexplained", subject, f"it has waited {_LOOK * looks}, and nobody says why")
+                yield _finding("unexplained", subject, f"it has waited {_LOOK * looks}, without a reason")
         self._unexplained = {subject: self._unexplained[subject] for subject in sorted(waits)}
 
     def _unfinished(self) -> str:
