@@ -251,6 +251,6 @@ def _address_in(config: Path | None) -> str:
         raise Invalid(
             "iris.no_controller",
             "The cluster file does not say where workers find the controller.",
-            hint="Name the controller: --controller URL.",
+            hint="Name it: --controller HOST:PORT.",
         )
     return kubernetes_settings(file).controller

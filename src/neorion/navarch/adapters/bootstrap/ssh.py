@@ -115,7 +115,7 @@ def _broken(error: Exception) -> Retry:
     return Retry(
         "bootstrap.unreachable",
         f"The machine cannot be entered: {error or type(error).__name__}.",
-        hint="Check that port 22 of the machine is open to the control plane.",
+        hint="Check that the control plane reaches the SSH port of the machine.",
     )
 
 
