@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.devservers.decide.activity import FRESH, ActivitySignal, ActivitySnapshot, ActivitySource
+from neorion.devservers.decide.idle_detection import FRESH, ActivitySignal, ActivitySnapshot, ActivitySource
 from neorion.devservers.decide.lifetime import (
     LifetimeInput,
     deadline,

@@ -9,17 +9,6 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
-    from neorion.devservers.decide.activity import (
-        FRESH,
-        ActivityHistory,
-        ActivitySignal,
-        ActivitySnapshot,
-        ActivitySource,
-        ProbeReading,
-        failed_probe,
-        next_history,
-        together,
-    )
     from neorion.devservers.decide.cost import accrued, rate
     from neorion.devservers.decide.decision import (
         FINALIZER,
@@ -33,6 +22,17 @@ if TYPE_CHECKING:
         StopServer,
     )
     from neorion.devservers.decide.flavor_change import ClusterFacts
+    from neorion.devservers.decide.idle_detection import (
+        FRESH,
+        ActivityHistory,
+        ActivitySignal,
+        ActivitySnapshot,
+        ActivitySource,
+        ProbeReading,
+        failed_probe,
+        next_history,
+        together,
+    )
     from neorion.devservers.decide.lifetime import expiry
     from neorion.devservers.decide.manifests import Manifest, OperatorSettings, OwnerIdentity, host_key_secret
     from neorion.devservers.decide.names import (
@@ -119,7 +119,7 @@ __getattr__ = lazy_exports(
             "StopServer",
             "StartServer",
         ),
-        "activity": (
+        "idle_detection": (
             "FRESH",
             "ActivitySnapshot",
             "ProbeReading",

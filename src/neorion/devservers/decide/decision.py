@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from neorion.devservers.decide.activity import ActivitySnapshot
 from neorion.devservers.decide.flavor_change import ClusterFacts
+from neorion.devservers.decide.idle_detection import ActivitySnapshot
 from neorion.devservers.decide.manifests import Manifest, OwnerIdentity
 from neorion.devservers.decide.names import rank_home_name, rank_name
 from neorion.devservers.decide.progress import progress_of

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 from msgspec.structs import replace
 
-from neorion.devservers.decide.activity import ActivitySnapshot
+from neorion.devservers.decide.idle_detection import ActivitySnapshot
 from neorion.devservers.model import Deadline, FlavorLimits, Lifecycle, Schedule, StopReason
 from neorion.devservers.model.field_types import span
 

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from neorion.devservers.decide.activity import ActivitySource
 from neorion.devservers.decide.decision import Observed
+from neorion.devservers.decide.idle_detection import ActivitySource
 from neorion.devservers.decide.lifetime import LifetimeInput, deadline, warnings_due
 from neorion.devservers.decide.progress import ConditionStep
 from neorion.devservers.model import Activity, Alert, ConditionType, Deadline, DevServerStatus, StopReason

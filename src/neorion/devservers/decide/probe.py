@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from neorion.devservers.decide.activity import GPU_FLOOR, ActivitySource, ProbeReading
+from neorion.devservers.decide.idle_detection import GPU_FLOOR, ActivitySource, ProbeReading
 
 # Where sshd listens inside the pod: no image needs rights of root for it.
 SSH_PORT = 2222

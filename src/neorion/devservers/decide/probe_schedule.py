@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from neorion.devservers.decide.activity import ActivityHistory
 from neorion.devservers.decide.decision import Observed
+from neorion.devservers.decide.idle_detection import ActivityHistory
 from neorion.devservers.decide.lifetime import idle_end, warnings
 from neorion.devservers.decide.running import running
 from neorion.devservers.model import Phase
