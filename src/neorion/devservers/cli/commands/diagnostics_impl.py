@@ -5,7 +5,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from neorion.devservers.cli.commands.cost_impl import CostRecord
-from neorion.devservers.cli.humanize import TONES, ago, moment
+from neorion.devservers.cli.humanize import TONES, moment
 from neorion.devservers.cli.options import (
     ClusterSelector,
 )
@@ -17,6 +17,7 @@ from neorion.devservers.decide.aws_installation import check_aws
 from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 from neorion.keel.base import Finding, Instant, Invalid, Severity
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
+from neorion.keel.cli.kit.humanize import ago
 from neorion.keel.kube.core import Event
 
 

@@ -7,7 +7,7 @@ import anyio
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from neorion.devservers.cli.humanize import TONES, ago, until
+from neorion.devservers.cli.humanize import TONES, until
 from neorion.devservers.cli.options import (
     ClusterSelector,
 )
@@ -20,6 +20,7 @@ from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Denied, Duration, Error, Instant, Invalid, NotFound, Quantity, Retry
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table
+from neorion.keel.cli.kit.humanize import ago
 from neorion.keel.cli.kit.table import table_lines
 from neorion.keel.cli.kit.terminal import is_live
 from neorion.keel.kube import Kind, KubeObject, KubeStruct, Selector
