@@ -14,9 +14,9 @@ GOAL = 3.0
 
 
 @asynccontextmanager
-async def attacked(port: int, *login: str) -> AsyncGenerator[None]:
+async def attacked(address: str, *login: str) -> AsyncGenerator[None]:
     """All attacks stand while the block runs."""
-    command = [sys.executable, "-m", "bench.strangers", str(port), *login]
+    command = [sys.executable, "-m", "bench.strangers", address, *login]
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )

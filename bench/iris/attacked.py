@@ -2,7 +2,6 @@
 
 from collections import Counter
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import anyio
 from anyio import to_thread
@@ -11,7 +10,6 @@ from bench.attackers import attacked, compare, raise_files
 from bench.iris.workers import Controller, Fleet, controller
 from bench.kit import Report
 from neorion.iris.client import IrisClient
-from neorion.iris.model.gen.iris_client import WorkerServiceClient
 from neorion.keel.clock import SystemIds
 from neorion.keel.rpc import connect
 
@@ -35,9 +33,8 @@ async def measured(one: Controller, token: str, job: str) -> tuple[list[float], 
     """A worker whose lease is lost raises an error here."""
     worker = (one.folder / "worker.token").read_text()
     quiet, beaten = list[float](), list[float]()
-    port = urlsplit(one.address).port
     async with connect(one.address, ids=SystemIds(), token=worker) as channel:
-        fleet = Fleet(one.address, channel.client(WorkerServiceClient))
+        fleet = Fleet(one.address, channel)
         async with anyio.create_task_group() as group:
             for number in range(WORKERS):
                 await group.start(fleet.live, number)
@@ -45,7 +42,7 @@ async def measured(one: Controller, token: str, job: str) -> tuple[list[float], 
             fleet.took.clear()
             await anyio.sleep(SPAN_S)
             quiet = fleet.took.copy()
-            async with attacked(port or 0, token, job):
+            async with attacked(one.address, token, job):
                 fleet.took.clear()
                 await anyio.sleep(SPAN_S)
                 beaten = fleet.took.copy()

@@ -17,7 +17,7 @@ from bench.process import cpu_s
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.iris.model.gen.iris_client import WorkerServiceClient
 from neorion.keel.clock import SystemIds
-from neorion.keel.rpc import connect
+from neorion.keel.rpc import Channel, connect
 
 WORKERS = 1000
 SPAN_S = 10.0
@@ -72,7 +72,7 @@ class Fleet:
     """Workers that join, listen for orders and send heartbeats. A worker whose lease is lost raises an error."""
 
     address: str
-    join: WorkerServiceClient
+    join: Channel
     # How long each heartbeat took.
     took: list[float] = field(default_factory=list[float])
 
@@ -82,12 +82,11 @@ class Fleet:
 
     async def live(self, number: int, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         total = pb.Resources(cpu_milli=1000)
-        joined = await self.join.join(
-            pb.JoinRequest(slice=f"slice-{number}", host=f"host-{number}", total=total)
-        )
+        request = pb.JoinRequest(slice=f"slice-{number}", host=f"host-{number}", total=total)
+        joined = await self.join.client(WorkerServiceClient).join(request)
         # Each with its own token, and so with connections of its own.
         async with (
-            connect(self.address, ids=SystemIds(), token=joined.token) as channel,
+            connect(self.address, ids=SystemIds(), token=self.join.pinned(joined.token)) as channel,
             anyio.create_task_group() as group,
         ):
             calls = channel.client(WorkerServiceClient)
@@ -134,7 +133,7 @@ async def _heartbeats(one: Controller, count: int) -> list[float]:
     token = (one.folder / "worker.token").read_text()
     found: list[float] = []
     async with connect(one.address, ids=SystemIds(), token=token) as channel:
-        fleet = Fleet(one.address, channel.client(WorkerServiceClient))
+        fleet = Fleet(one.address, channel)
 
         def figures() -> tuple[float, int, int]:
             return cpu_s(one.pid), fleet.beats, one.written_bytes()

@@ -64,7 +64,7 @@ async def measured(ours: Peer) -> tuple[list[float], list[float], Beats]:
     seen.took.clear()
     await asyncio.sleep(SPAN_S)
     quiet = seen.took.copy()
-    async with attacked(ours.port):
+    async with attacked(f"http://127.0.0.1:{ours.port}"):
         seen.took.clear()
         seen.gap_s = 0.0
         await asyncio.sleep(SPAN_S)

@@ -179,6 +179,6 @@ def _rules() -> Generator[Attempt]:
 
 FILE_TARGETS: Final[dict[str, Target]] = {
     "kubeconfig": Target(_kubeconfigs, mutants(KUBECONFIGS, YAML_TOKENS)),
-    "cluster-file": Target(_cluster_files, mutants(CLUSTER_FILES, YAML_TOKENS), quick=15_000),
+    "cluster-file": Target(_cluster_files, mutants(CLUSTER_FILES, YAML_TOKENS)),
     "cel": Target(_rules, mutants(RULES, RULE_TOKENS)),
 }

@@ -1,4 +1,4 @@
-"""What each target of the fuzzer is made of: a parser that is open, its inputs, and how many are quick."""
+"""What each target of the fuzzer is made of: a parser that is open, and its inputs."""
 
 import asyncio
 import tempfile
@@ -18,11 +18,10 @@ _MEMORY: Final = Path("/dev/shm")  # noqa: S108 -- a folder below it is made, wi
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One parser. `quick` is how many inputs it takes in about five seconds, at most 20,000."""
+    """One parser, and a source of inputs for it."""
 
     opened: Callable[[], Any]
     inputs: Callable[[Rng], Iterator[Any]]
-    quick: int = 20_000
 
 
 def mutants(corpus: list[bytes], tokens: list[bytes]) -> Callable[[Rng], Iterator[bytes]]:

@@ -235,10 +235,11 @@ async def _copy(source: ByteReceiveStream, target: asyncssh.SSHWriter[bytes]) ->
 
 @dataclass
 class Loopback:
-    """The bastion, and what a test reaches it by."""
+    """The bastion, and what a test reaches it by. `authority` is the public key that it signs with."""
 
     folder: Path
     port: int
+    authority: str
     api: MemoryApi
     servers: LoopbackServers
     context: Context
@@ -331,10 +332,11 @@ async def loopback(
             recordings_folder=folder / "recordings",
             authorities=UserAuthorities(folder / "ca.pub"),
         )
-        host = asyncssh.generate_private_key("ssh-ed25519")
+        key = asyncssh.generate_private_key("ssh-ed25519")
+        identity = context.signer.host_identity(key, ["127.0.0.1"])
         async with AsyncExitStack() as listening:
-            port = await listening.enter_async_context(listen(context, host, "127.0.0.1", 0))
-            yield Loopback(folder, port, api, servers, context, listening)
+            port = await listening.enter_async_context(listen(context, identity, "127.0.0.1", 0))
+            yield Loopback(folder, port, public, api, servers, context, listening)
         audit.close()
         group.cancel_scope.cancel()
 

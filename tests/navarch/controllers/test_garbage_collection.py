@@ -235,6 +235,7 @@ async def test_a_ghost_that_nobody_can_confirm_keeps_no_other_from_being_closed(
         monkeypatch.setattr(provider, "describe", silent)
         for _ in range(garbage_collection.MISSING_TIMES):
             await it.plane.sweep.tick()
+        await it.turn()
         assert len(others) == 2
         assert [node.id for node in it.nodes()] == [first.id]
 

@@ -52,7 +52,7 @@ class BastionOptions:
     """The address of the bastion, and the places that it writes to.
 
     `direct` connects to servers by their Pods' addresses. `recordings` is a folder; without it terminals are not recorded.
-    `user_ca` is a file of public keys whose certificates log in. `console_image` is the image of consoles; without it a login has to name a server.
+    `user_ca` is a file of public keys whose certificates log in. `host_name` are the names that users reach it by. `console_image` is the image of consoles; without it a login has to name a server.
     """
 
     host: str
@@ -66,6 +66,7 @@ class BastionOptions:
     drain_s: float = 0.0
     user_ca: Path | None = None
     post_quantum: bool = False
+    host_name: tuple[str, ...] = ()
 
 
 async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], options: BastionOptions) -> None:
@@ -93,11 +94,12 @@ async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], optio
             async def delete_old() -> None:
                 sweep(audit, options.recordings, options.keep, clock)
 
+            signer = Signer(_private(keys, AUTHORITY_KEY))
             context = Context(
                 directory,
                 ClusterServers(api, clock, direct=options.direct),
                 ClusterContainers(api, clock, options.console_image),
-                Signer(_private(keys, AUTHORITY_KEY)),
+                signer,
                 FirstLogins(api, directory, clock),
                 audit,
                 clock,
@@ -110,7 +112,8 @@ async def run_bastion(crew: Supervisor, find: Callable[[], ClusterConfig], optio
             if objects is not None:
                 crew.loop(objects.loop(clock, rng))
             crew.loop(Loop("retention", delete_old, LoopTiming(SWEEP_EVERY), clock, rng))
-            async with listen(context, _private(keys, HOST_KEY), options.host, options.port) as port:
+            identity = signer.host_identity(_private(keys, HOST_KEY), options.host_name)
+            async with listen(context, identity, options.host, options.port) as port:
                 log.info("bastion listens", host=options.host, port=port)
                 await crew.stopping.wait()
             if objects is not None:

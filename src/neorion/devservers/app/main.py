@@ -31,6 +31,7 @@ class Listening(TypedDict):
     replica: str
     user_ca: Path | None
     post_quantum: bool
+    host_name: tuple[str, ...]
 
 
 class Provisioning(TypedDict):
@@ -142,6 +143,12 @@ def user_controller(
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Public keys of authorities whose user certificates log in.",
+)
+@click.option(
+    "--host-name",
+    multiple=True,
+    metavar="NAME",
+    help="A name that users reach the bastion by, for its host certificate. May be repeated.",
 )
 @click.option("--post-quantum", is_flag=True, help="Refuse clients without post-quantum key exchange.")
 @click.option("--replica", default="", metavar="NAME", help="The name of this replica (default: its Pod's).")

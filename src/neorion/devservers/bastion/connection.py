@@ -29,7 +29,7 @@ from neorion.devservers.model.audit import AuditEvent
 from neorion.devservers.model.login import DevServerUserRequestSpec
 from neorion.devservers.model.tenancy import own_namespace
 from neorion.devservers.model.user import UserLimits
-from neorion.keel.base import Error
+from neorion.keel.base import Denied, Error
 from neorion.keel.kube import ObjectKey
 from neorion.keel.telemetry import logger
 
@@ -72,7 +72,7 @@ class Connection(asyncssh.SSHServer):
         self._device: DeviceAuthentication | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._provisioning = asyncio.Lock()
-        self._denied: Error | None = None
+        self._denied: Denied | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
@@ -292,7 +292,7 @@ class Connection(asyncssh.SSHServer):
         self.context.record(AuditEvent.PROVISION, self.who)
         try:
             await self.context.first_logins.provision(self.who.connection, request, tell)
-        except Error as error:
+        except Denied as error:
             self._denied = error
             self._refuse(error.sentence)
             raise

@@ -1,6 +1,7 @@
 """First logins: asks the user controller for the user, and waits until they can work."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import anyio
@@ -12,7 +13,7 @@ from neorion.devservers.model.tenancy import SYSTEM_NAMESPACE, own_namespace
 from neorion.devservers.model.user import UserConditionType, UserPhase
 from neorion.keel.base import Conflict, Deadline, Denied, Duration
 from neorion.keel.clock import Clock
-from neorion.keel.kube import KubeApi
+from neorion.keel.kube import AlreadyExists, KubeApi
 
 _PATIENCE: Final = Duration.of(minutes=2)
 _POLL: Final = Duration.of(ms=200)
@@ -53,7 +54,9 @@ class FirstLogins:
                 "idToken": request.id_token,
             },
         }
-        await self._api.create(USER_REQUESTS, manifest)
+        # An answer to an earlier try of this login may have been lost.
+        with suppress(AlreadyExists):
+            await self._api.create(USER_REQUESTS, manifest)
         while True:
             status = (await self._api.get(USER_REQUESTS, name, SYSTEM_NAMESPACE)).status
             if status.phase is RequestPhase.DENIED:

@@ -11,6 +11,7 @@ import asyncssh
 
 from neorion.devservers.bastion.connection import Connection
 from neorion.devservers.bastion.context import Context
+from neorion.devservers.bastion.upstream import HostIdentity
 from neorion.keel.telemetry import logger
 
 log = logger(__name__)
@@ -30,13 +31,14 @@ _ENDS_S: Final = 5
 
 
 @asynccontextmanager
-async def listen(context: Context, host_key: asyncssh.SSHKey, host: str, port: int) -> AsyncGenerator[int]:
+async def listen(context: Context, identity: HostIdentity, host: str, port: int) -> AsyncGenerator[int]:
     """Serves while the block lasts, and then until open sessions have ended or their time is over. Gives the port."""
     acceptor = await asyncssh.listen(
         host,
         port,
         server_factory=partial(Connection, context),
-        server_host_keys=[host_key],
+        # As a plain key too.
+        server_host_keys=[identity],
         server_version="Neorion",
         kex_algs=_POST_QUANTUM if context.limits.post_quantum else _KEY_EXCHANGES,
         encryption_algs=_CIPHERS,

@@ -1,7 +1,7 @@
 """A connection of the bastion's own into a server's sshd, in the name of one user."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import anyio
@@ -22,13 +22,22 @@ _CONNECT_S: Final = 20
 PIECE: Final = 64 * 1024
 
 
+# The name by which `devctl ssh-config` knows the bastion.
+_BASTION: Final = "devservers-bastion"
+HostIdentity = tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]
+
+
 class Signer:
-    """Signs short certificates in the names of users. Servers accept them by the authority's public key."""
+    """Signs short certificates in the names of users, and one for the bastion's own host key."""
 
     def __init__(self, authority: asyncssh.SSHKey) -> None:
         self._authority = authority
         # Never leaves this process, and is another one after each start.
         self._key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType] -- its keywords are untyped
+
+    def host_identity(self, key: asyncssh.SSHKey, names: Sequence[str] = ()) -> HostIdentity:
+        """The host key with a certificate for these names, so that clients who trust the authority accept other keys too."""
+        return key, self._authority.generate_host_certificate(key, "bastion", principals=[_BASTION, *names])
 
     def credentials(self, user: str, connection: str) -> tuple[asyncssh.SSHKey, asyncssh.SSHCertificate]:
         """Signs a certificate for the servers of one user. The server's own log shows the connection by its name here."""

@@ -1,9 +1,11 @@
 """The command `devctl ssh-config`."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from neorion.devservers.client import DevServerApi
+from neorion.devservers.model.kube_types import DevServerObject
 from neorion.devservers.model.tenancy import BASTION_ACCOUNT, SYSTEM_NAMESPACE, user_of
 from neorion.keel.base import Conflict, Denied, NotFound
 from neorion.keel.cli.kit import Output
@@ -11,6 +13,8 @@ from neorion.keel.kube.core import CONFIG_MAP
 
 _BASTION: Final = "devservers-bastion"
 _HOST_KEY: Final = "host_key.pub"
+_AUTHORITY: Final = "authority.pub"
+_MARKS: Final = {"@cert-authority ": _AUTHORITY, "": _HOST_KEY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +42,22 @@ async def print_config(fleet: DevServerApi, out: Output, bastion: BastionAddress
 
 
 async def print_known_hosts(fleet: DevServerApi, out: Output) -> None:
-    key = await _bastion_key(fleet)
-    lines = [f"{_BASTION} {key}\n"]
+    keys = await _bastion_keys(fleet)
+    out.text(known_hosts(keys, fleet.namespace, await fleet.servers()))
+
+
+def known_hosts(keys: Mapping[str, str], namespace: str, servers: Iterable[DevServerObject]) -> str:
+    """The bastion's authority comes first: its host key may be another one after a while."""
+    lines = [f"{mark}{_BASTION} {keys[name].strip()}\n" for mark, name in _MARKS.items() if keys.get(name)]
     lines += [
-        f"{one.meta.name}.{fleet.namespace} {one.status.ssh_host_key}\n"
-        for one in await fleet.servers()
+        f"{one.meta.name}.{namespace} {one.status.ssh_host_key}\n"
+        for one in servers
         if one.status.ssh_host_key is not None
     ]
-    out.text("".join(lines))
+    return "".join(lines)
 
 
-async def _bastion_key(fleet: DevServerApi) -> str:
+async def _bastion_keys(fleet: DevServerApi) -> Mapping[str, str]:
     try:
         found = await fleet.client.get(CONFIG_MAP, BASTION_ACCOUNT, SYSTEM_NAMESPACE)
     except (NotFound, Denied):
@@ -57,7 +66,7 @@ async def _bastion_key(fleet: DevServerApi) -> str:
             "This cluster has no SSH bastion yet.",
             hint="Ask an administrator to run: devctl install.",
         ) from None
-    return found.data.get(_HOST_KEY, "").strip()
+    return found.data
 
 
 def _user(fleet: DevServerApi) -> str:
