@@ -54,6 +54,45 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "an odd number of processes": ({"worldSize": 5, "nprocsPerNode": 2}, _EVEN),
     "another mode": ({}, "mode cannot change; create another server"),
 }
+_QUEUE = "spec.queue.name in body should match"
+_LABEL = "spec.queue.name in body should be at least 1 chars long"
+# Each changes the spec of a good distributed server.
+SPECS: dict[str, tuple[dict[str, Any], str]] = {
+    "a distributed server that says it is none": (
+        {"mode": "standalone"},
+        "distributed belongs to mode: distributed, and that mode needs it",
+    ),
+    "the mode alone": ({"distributed": None}, "distributed belongs to mode: distributed"),
+    "a mode of another name": ({"mode": "Distributed"}, 'supported values: "standalone", "distributed"'),
+    "no number of processes": ({"distributed": {"backend": "gloo"}}, "worldSize: Required value"),
+    "a queue without a name": ({"queue": {}}, "spec.queue.name: Required value"),
+    "a queue of an empty name": ({"queue": {"name": ""}}, _LABEL),
+    "a queue in capitals": ({"queue": {"name": "Team"}}, _QUEUE),
+    "a queue of another namespace": ({"queue": {"name": "dev-bob/team"}}, _QUEUE),
+    "a priority class in capitals": (
+        {"queue": {"name": "team", "priorityClass": "High"}},
+        "spec.queue.priorityClass in body should match",
+    ),
+    "two claims in one place": (
+        {
+            "sharedVolumeClaimName": "data",
+            "volumes": [{"claimName": "other", "mountPath": "/shared"}],
+        },
+        "/shared is where sharedVolumeClaimName is mounted; mount the other claim elsewhere",
+    ),
+}
+WARM: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "fewer than none": ([{"size": -1}], "spec.warm[0].size in body should be greater than or equal to 0"),
+    "no size": ([{"image": "torch:1"}], "spec.warm[0].size: Required value"),
+    "too many": ([{"size": 101}], "spec.warm[0].size in body should be less than or equal to 100"),
+    "an image with a space": ([{"size": 1, "image": "a b"}], "spec.warm[0].image in body should match"),
+    "one image twice": (
+        [{"size": 1, "image": "a"}, {"size": 2, "image": "a"}],
+        "warm lists each image once, and at most one entry without an image",
+    ),
+    "no image twice": ([{"size": 1}, {"size": 2}], "at most one entry without an image"),
+    "too many images": ([{"size": 1, "image": str(one)} for one in range(5)], "must have at most 4 items"),
+}
 NAME = "a" * 53
 UNNAMEABLE = "the name of a distributed server has 52 letters at most: its StatefulSet is named after it"
 TOPOLOGIES: dict[str, tuple[dict[str, Any], str]] = {

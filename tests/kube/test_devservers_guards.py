@@ -381,7 +381,7 @@ async def test_the_guards_understand_what_they_guard(admin: Client):
         return list(found)
 
     policies = await allowed(checked)
-    assert len(policies) == 14
+    assert len(policies) == 15
     assert [one["metadata"]["name"] for one in policies if one["status"].get("typeChecking")] == []
 
 

@@ -8,7 +8,10 @@ import anyio
 import pytest
 
 from neorion.devservers.adapters.install import Overlay, bundle
-from neorion.devservers.model.kube_types import DEVSERVERS
+from neorion.devservers.adapters.users import TenantManager, UserRequest
+from neorion.devservers.model.kube_types import DEVSERVERS, USERS
+from neorion.devservers.model.kueue import LOCAL_QUEUES
+from neorion.devservers.model.user import UserConditionType
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.keel.base import Duration
@@ -18,11 +21,12 @@ from neorion.keel.kube.core import DEPLOYMENT, POD, Pod
 from tests.kube import guard_rows as rows
 from tests.kube.guard_patience import allowed, refused
 from tests.kube.new_kinds import install
-from tests.kube.user_controller import provision
+from tests.kube.user_controller import PATIENCE, provision, provisioning
 
 pytestmark = [pytest.mark.anyio, pytest.mark.needs("drydock"), pytest.mark.timeout(300)]
 
 NS = "dev-ann"
+SYSTEM = "devservers-system"
 MANAGED = "kueue.x-k8s.io/managed"
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
 _AMOUNTS = [{"name": name, "nominalQuota": "20Gi"} for name in ("cpu", "memory")]
@@ -100,3 +104,32 @@ async def test_the_pod_of_a_server_gets_its_turn(admin: Client):
     body["metadata"] |= {"name": "box", "labels": {rows.SERVER: "box", **QUEUE}, "ownerReferences": [owner]}
     await allowed(lambda: operator.create(DEPLOYMENT.raw, body))
     await until_released(admin, lambda pod: pod.meta.labels.get(rows.SERVER) == "box")
+
+
+async def test_a_user_gets_the_queue_of_their_team_by_the_rights_of_the_user_controller(admin: Client):
+    controller = admin.acting_as(*rows.account(SYSTEM, "devservers-user-controller"))
+    users = TenantManager(admin)
+
+    async def until_told(status: str | None) -> None:
+        """The condition of the queue has this status, or there is none."""
+        with anyio.fail_after(120):
+            while True:
+                conditions = {
+                    one.type: one.status for one in (await admin.get(USERS, "bob")).status.conditions
+                }
+                if conditions.get(UserConditionType.QUEUE) == status:
+                    return
+                await admin.transport.clock.sleep(Duration.of(ms=100))
+
+    async with provisioning(controller, SYSTEM):
+        await users.add("bob", UserRequest(cluster_queue="all"))
+        await users.wait_provisioned("bob", PATIENCE)
+        await until_told("True")
+        [queue] = (await admin.list(LOCAL_QUEUES, "dev-bob")).items
+        assert (queue.meta.name, queue.spec.cluster_queue) == ("team", "all")
+        # A quota that is not there yet is told; Kueue never changes a queue, so another one is made.
+        await users.add("bob", UserRequest(cluster_queue="missing"))
+        await until_told("False")
+        await users.add("bob", UserRequest(cluster_queue=""))
+        await until_told(None)
+        assert (await admin.list(LOCAL_QUEUES, "dev-bob")).items == []

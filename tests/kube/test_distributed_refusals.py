@@ -21,11 +21,18 @@ def manifest(room: Room, name: str, distributed: dict[str, Any]) -> dict[str, An
 
 
 async def test_the_tables_are_long_enough_and_each_row_says_what_is_wrong(fleet_api: Client, room: Room):
-    assert len(refused.FIELDS) + len(refused.CHANGES) + len(refused.TOPOLOGIES) + 1 >= 33
+    tables = (refused.FIELDS, refused.SPECS, refused.CHANGES, refused.TOPOLOGIES, refused.WARM)
+    assert sum(map(len, tables)) + 1 >= 50
     for row, (change, words) in refused.FIELDS.items():
         with pytest.raises(InvalidObject) as error:
             await fleet_api.create(DEVSERVERS.raw, manifest(room, "wrong", change))
         assert words in error.value.sentence, row
+    for row, (spec, words) in refused.SPECS.items():
+        body = manifest(room, "wrong", {})
+        body["spec"] = {name: part for name, part in (body["spec"] | spec).items() if part is not None}
+        with pytest.raises(InvalidObject) as error:
+            await fleet_api.create(DEVSERVERS.raw, body)
+        assert words in error.value.sentence or words in str(error.value), row
     with pytest.raises(InvalidObject) as error:
         await fleet_api.create(DEVSERVERS.raw, manifest(room, refused.NAME, {}))
     assert refused.UNNAMEABLE in error.value.sentence
@@ -59,9 +66,13 @@ async def test_a_change_that_cannot_be_is_refused(fleet_api: Client, room: Room)
         assert words in error.value.sentence, row
 
 
-async def test_a_topology_that_cannot_be_is_refused(fleet_api: Client, room: Room):
+async def test_a_flavor_that_cannot_be_is_refused(fleet_api: Client, room: Room):
     for row, (topology, words) in refused.TOPOLOGIES.items():
         with pytest.raises(InvalidObject) as error:
             await room.flavor("wrong", topology=topology)
+        assert words in error.value.sentence or words in str(error.value), row
+    for row, (warm, words) in refused.WARM.items():
+        with pytest.raises(InvalidObject) as error:
+            await room.flavor("wrong", warm=warm)
         assert words in error.value.sentence or words in str(error.value), row
     assert fleet_api is room.api

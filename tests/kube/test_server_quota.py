@@ -1,5 +1,7 @@
 """Servers and a real Kueue: two teams with quota for one and a half gangs."""
 
+import io
+import json
 import os
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -9,13 +11,18 @@ import anyio
 import pytest
 
 from neorion.devservers.app import OperatorOptions, build
+from neorion.devservers.cli.commands.quota_impl import quota
+from neorion.devservers.client import DevServerApi
 from neorion.devservers.decide import OperatorSettings
 from neorion.devservers.model import ConditionType, DevServerStatus, Phase
 from neorion.devservers.model.kueue import WORKLOADS
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
+from neorion.drydock.kueue import resume_kueue
 from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.keel.base import Duration
+from neorion.keel.cli import ColorMode, Format, SharedOptions
+from neorion.keel.cli.kit import Output, TerminalStream
 from neorion.keel.kube import Kind, KubeObject
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
 from neorion.keel.kube.core import NAMESPACE, POD
@@ -114,6 +121,21 @@ async def pods(client: Client, namespace: str) -> int:
     return len((await client.list(POD, namespace)).items)
 
 
+async def until_next_second(room: Room) -> None:
+    """Requests of one second have no order: Kueue knows whole seconds."""
+    newest = max(one.meta.created or "" for one in (await room.api.list(WORKLOADS, room.namespace)).items)
+    while str(CLOCK.now())[:19] <= newest[:19]:
+        await CLOCK.sleep(MOMENT)
+
+
+async def until_no_pods(client: Client, namespace: str) -> None:
+    left: list[Any] = []
+    with anyio.move_on_after(PATIENCE_S):
+        while left := list((await client.list(POD, namespace)).items):
+            await CLOCK.sleep(MOMENT)
+    assert [(one.meta.name, one.meta.labels, one.meta.deleted, one.meta.finalizers) for one in left] == []
+
+
 async def test_two_teams_borrow_wait_and_take_back(rooms: tuple[Room, Room]):
     ann, bob = rooms
     client = ann.api
@@ -128,6 +150,7 @@ async def test_two_teams_borrow_wait_and_take_back(rooms: tuple[Room, Room]):
         # Four more are not there, and so there is none of its ranks; the second waits behind the first.
         await create(bob, "first", flavor, mode="distributed", distributed=GANG)
         await bob.until_phase("first", Phase.QUEUED)
+        await until_next_second(bob)
         await create(bob, "second", flavor, mode="distributed", distributed=GANG)
         for place, name in enumerate(("first", "second"), 1):
             await bob.until(lambda place=place, name=name: place_of(bob, name) == (place, 2))
@@ -149,9 +172,7 @@ async def test_two_teams_borrow_wait_and_take_back(rooms: tuple[Room, Room]):
         assert stopped.status.stop_reason == "Preempted"
         assert "for dev-bob/own" in (stopped.status.message or "")
         # The last Pod may still be ending when the server has stopped.
-        with anyio.fail_after(PATIENCE_S):
-            while await pods(client, ann.namespace):
-                await CLOCK.sleep(MOMENT)
+        await until_no_pods(client, ann.namespace)
         assert ann.rank_homes("gang") == homes
 
         # She asks again, and gets it when he has given his back.
@@ -182,3 +203,83 @@ async def test_a_server_of_one_machine_asks_too_and_another_flavor_asks_again(ro
         assert ann.home_uid("box") == home
         await ann.delete("box")
         await ann.until_gone("box")
+        # Others count the Pods of this namespace.
+        await until_no_pods(ann.api, ann.namespace)
+
+
+async def test_kueue_is_killed_and_comes_back(teams: Cluster, rooms: tuple[Room, Room]):
+    """Servers that run go on, none starts without quota, and the queue is as it was."""
+    ann, _ = rooms
+    own = {**GANG, "worldSize": 3}
+    async with operating(ann):
+        flavor = await ann.flavor("killed", "2")
+        await create(ann, "runs", flavor, mode="distributed", distributed=own)
+        await ann.until_phase("runs", Phase.RUNNING)
+        await create(ann, "waits", flavor)
+        await ann.until(lambda: place_of(ann, "waits") == (1, 1))
+        await until_next_second(ann)
+        ranks = {pod.meta.uid for pod in ann.pods_of("runs")}
+
+        await teams.stop("kueue")
+        await create(ann, "later", flavor)
+        # The request for quota is refused while nothing checks it, and the server says so.
+        await ann.until(lambda: "kueue" in (message_of(ann, "later") or "").lower())
+        assert {pod.meta.uid for pod in ann.pods_of("runs")} == ranks
+        assert ann.pods_of("waits") == ann.pods_of("later") == []
+
+        await resume_kueue(teams)
+        await ann.until(lambda: (place_of(ann, "waits"), place_of(ann, "later")) == ((1, 2), (2, 2)))
+        assert {pod.meta.uid for pod in ann.pods_of("runs")} == ranks
+        await ann.change("runs", running=False)
+        for name in ("waits", "later"):
+            await ann.until_phase(name, Phase.RUNNING)
+        for name in ("runs", "waits", "later"):
+            await ann.delete(name)
+            await ann.until_gone(name)
+        await until_no_pods(ann.api, ann.namespace)
+
+
+def message_of(room: Room, name: str) -> str | None:
+    server = room.server(name)
+    return server.status.message if server is not None else None
+
+
+def a_job_of_iris(namespace: str) -> dict[str, Any]:
+    """The Pod of an attempt, in the queue of a team."""
+    container = {"name": "runner", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
+    metadata = {
+        "name": "iris-1",
+        "namespace": namespace,
+        "labels": {"kueue.x-k8s.io/queue-name": "team"},
+    }
+    return {"metadata": metadata, "spec": {"containers": [container], "terminationGracePeriodSeconds": 0}}
+
+
+async def shown(client: Client, *team: str) -> list[dict[str, Any]]:
+    """What `devctl quota -o json` prints."""
+    text = io.StringIO()
+    screen = TerminalStream.of(text, ColorMode.NEVER, {})
+    out = Output(SharedOptions(output=Format.JSON), screen, screen, {})
+    await quota(DevServerApi(client, TEAMS[0], CLOCK), out, *team or ("",))
+    return json.loads(text.getvalue()[: text.getvalue().rindex("]") + 1])
+
+
+async def test_servers_and_jobs_of_a_team_are_counted_together(rooms: tuple[Room, Room]):
+    ann, _ = rooms
+    client = ann.api
+    async with operating(ann):
+        flavor = await ann.flavor("counted", "3")
+        await create(ann, "box", flavor)
+        await ann.until_phase("box", Phase.RUNNING)
+        await allowed(lambda: client.create(POD.raw, a_job_of_iris(ann.namespace)))
+        with anyio.fail_after(PATIENCE_S):
+            while (team := (await shown(client))[0])["jobs"] == 0:
+                await CLOCK.sleep(MOMENT)
+        assert (team["team"], team["servers"], team["waiting"]) == ("dev-ann", 1, 0)
+        assert team["resources"]["cpu"] == {"used": "4", "quota": "3", "borrowed": "1"}
+        holders = {(one["kind"], one["name"]): one["used"]["cpu"] for one in await shown(client, "dev-ann")}
+        assert holders == {("server", "box"): "3", ("job", "iris-1"): "1"}
+        await client.delete(POD, "iris-1", ann.namespace)
+        await ann.delete("box")
+        await ann.until_gone("box")
+        await until_no_pods(client, ann.namespace)

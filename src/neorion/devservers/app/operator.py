@@ -12,6 +12,7 @@ from neorion.devservers.controllers import (
     DefaultFlavors,
     DevServerController,
     HomeController,
+    WarmPodController,
     Writers,
 )
 from neorion.devservers.controllers.cache import expiring_home, idle_stop_enabled, server_key
@@ -117,7 +118,11 @@ def build(
     homes.watch(cache.claims, expiring_home, generation_changed)
     homes.watch(cache.servers, cache.marked_home_of, generation_changed, begins=False)
 
-    controllers: list[Controller[Any]] = [servers, homes, alerting]
+    warm = WarmPodController(informers, applier, plan.settings)
+    warming = Controller("warm", warm.reconcile, clock, rng, measures)
+    warm.watched_by(warming)
+
+    controllers: list[Controller[Any]] = [servers, homes, alerting, warming]
     if reach.prober is not None:
         probes = ActivityController(cache, reach.prober, clock, servers.wake, reach.tally)
         probing = Controller("looks", probes.reconcile, clock, rng, measures, PROBE_WORKERS)

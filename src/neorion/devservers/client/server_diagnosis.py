@@ -20,6 +20,7 @@ STOPPED = {
     StopReason.IDLE: "it was idle",
     StopReason.SCHEDULE: "its hours had ended",
     StopReason.PREEMPTED: "its quota was taken away",
+    StopReason.INTERRUPTED: "its spot machine was taken back",
 }
 STOPS = {
     StopReason.ASKED: "a user asked",
@@ -27,6 +28,7 @@ STOPS = {
     StopReason.IDLE: "it is idle",
     StopReason.SCHEDULE: "its hours end",
     StopReason.PREEMPTED: "its quota was taken away",
+    StopReason.INTERRUPTED: "its spot machine was taken back",
 }
 _CURES = {
     "FlavorNotFound": "devctl update {name} --flavor FLAVOR, with one that devctl flavors lists.",

@@ -9,6 +9,7 @@ from neorion.devservers.controllers.cache import ClusterCache
 from neorion.devservers.controllers.default_flavors import DefaultFlavors
 from neorion.devservers.controllers.devserver import DevServerController, Writers
 from neorion.devservers.controllers.home_retention import HomeController
+from neorion.devservers.controllers.warm_pods import WarmPodController
 
 __all__ = [
     "ALERT_WORKERS",
@@ -21,5 +22,6 @@ __all__ = [
     "DefaultFlavors",
     "DevServerController",
     "HomeController",
+    "WarmPodController",
     "Writers",
 ]

@@ -1,6 +1,7 @@
 """The events of a server that runs: what became wrong, what is ready, and what ends soon."""
 
 from neorion.devservers.decide.decision import EventNote, Observed
+from neorion.devservers.decide.interruption import is_interrupted
 from neorion.devservers.decide.notifications import WHY
 from neorion.devservers.decide.ranks import lost_ranks
 from neorion.devservers.model import Alert, Deadline, DevServerStatus, Phase
@@ -21,6 +22,9 @@ def event_notes(
     for rank in lost_ranks(before, status):
         lost = f"Rank {rank} is no longer ready; another Pod takes its place. Processes of the other ranks go on."
         told.append(EventNote("RankLost", lost, warning=True))
+    if is_interrupted(seen):
+        lost = "The spot machine is taken back. The server stops, and its home is kept; start it again at any time."
+        told.append(EventNote("Interrupted", lost, warning=True))
     if alert is not None:
         told.append(EventNote("StopsSoon", alert.text, warning=True))
     if over is not None:

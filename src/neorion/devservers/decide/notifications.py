@@ -17,6 +17,7 @@ WHY = {
     StopReason.SCHEDULE: "its hours end",
     StopReason.ASKED: "a user asked",
     StopReason.PREEMPTED: "its quota was taken away",
+    StopReason.INTERRUPTED: "its spot machine was taken back",
 }
 
 

@@ -24,6 +24,7 @@ from neorion.devservers.decide.flavor_change import (
     block_reason,
     home_cannot_grow,
 )
+from neorion.devservers.decide.interruption import is_interrupted
 from neorion.devservers.decide.lifetime import (
     LifetimeInput,
     due,
@@ -283,6 +284,8 @@ def _edit(seen: Observed, due: Deadline | None, undo: AppliedFlavor | None) -> E
         return StopServer(due.reason)
     if seen.pod is not None and eviction(seen.quota) is not None:
         return StopServer(StopReason.PREEMPTED)
+    if is_interrupted(seen):
+        return StopServer(StopReason.INTERRUPTED)
     if undo is not None and undo.previous is not None:
         return RevertFlavor(undo.previous)
     # Who started it again may not know of the mark; left there, it would explain the next stop.

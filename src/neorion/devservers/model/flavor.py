@@ -25,6 +25,11 @@ _WHOLE_DEVICES = """
   || (has(self.limits) && name in self.limits && string(self.limits[name]) == string(self.requests[name])))
 """.strip()
 
+_DISTINCT_IMAGES = """
+!has(self.warm) || self.warm.all(one, self.warm.exists_one(other, has(one.image) == has(other.image)
+  && (!has(one.image) || one.image == other.image)))
+""".strip()
+
 
 # As the vendors' device plugins name them: whole ones (gpu), their slices (mig-1g.10gb), and those that are shared.
 # guards/devices.yaml has the same.
@@ -95,6 +100,13 @@ class Topology(KubeStruct, frozen=True, kw_only=True):
     required: bool = False
 
 
+class WarmPods(KubeStruct, frozen=True, kw_only=True):
+    """Machines kept ready for servers of one image: bought, and with the image pulled. Without `image` it is the flavor's."""
+
+    size: Annotated[int, Meta(ge=0, le=100)]
+    image: Annotated[str, Meta(min_length=1, max_length=512, pattern=r"^[^\s]+$")] | None = None
+
+
 class Deprecated(KubeStruct, frozen=True, kw_only=True):
     """Why it goes, and what to take instead."""
 
@@ -104,6 +116,13 @@ class Deprecated(KubeStruct, frozen=True, kw_only=True):
 
 class DevServerFlavorSpec(KubeStruct, frozen=True, kw_only=True):
     """A kind of machine one can ask for."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        (
+            _DISTINCT_IMAGES,
+            "warm lists each image once, and at most one entry without an image",
+        ),
+    )
 
     resources: Resources
     node_selector: Annotated[dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=32)] = field(
@@ -117,6 +136,7 @@ class DevServerFlavorSpec(KubeStruct, frozen=True, kw_only=True):
     price: Price | None = None
     limits: FlavorLimits | None = None
     queue: Name | None = None
+    warm: Annotated[tuple[WarmPods, ...], Meta(max_length=4)] = ()
     deprecated: Deprecated | None = None
     description: Text | None = None
 

@@ -49,6 +49,7 @@ class StopReason(StrEnum):
     IDLE = "Idle"
     SCHEDULE = "Schedule"
     PREEMPTED = "Preempted"
+    INTERRUPTED = "Interrupted"
 
 
 class Condition(KubeStruct, frozen=True, kw_only=True):

@@ -13,6 +13,8 @@ ROLE: Final = "dev-user"
 USER_CONTROLLER: Final = "user-controller"
 # The namespace of the platform, and its accounts there.
 SYSTEM_NAMESPACE: Final = "devservers-system"
+# Where warm Pods are. No account there has a right.
+WARM_NAMESPACE: Final = "devservers-warm"
 OPERATOR_ACCOUNT: Final = "devservers-operator"
 BASTION_ACCOUNT: Final = "devservers-bastion"
 # The ConfigMap in a user's namespace with the keys that all their servers accept.

@@ -31,6 +31,7 @@ KINDS: Final[tuple[Kind[KubeObject], ...]] = (
         namespaced=False,
     ),
     Kind(KubeObject, "Namespace", "namespaces", namespaced=False),
+    Kind(KubeObject, "PriorityClass", "priorityclasses", "scheduling.k8s.io", namespaced=False),
     Kind(KubeObject, "StorageClass", "storageclasses", "storage.k8s.io", namespaced=False),
     # Guards before what they guard.
     Kind(
