@@ -22,9 +22,9 @@ from anyio.streams.text import TextReceiveStream
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.coreweave import MACHINES, NodeBacking
-from neorion.drydock.images import BuildRequest, ImageName, ImageStore, Registry, build
 from neorion.keel.base import Duration
 from neorion.keel.clock import SystemClock
+from tests.node.iris_images import push_images
 from tests.node.pods import NEEDS, Kubectl
 
 pytestmark = pytest.mark.anyio
@@ -53,11 +53,7 @@ async def cluster() -> AsyncGenerator[Cluster]:
     yard = ClusterManager.of()
     try:
         made = await yard.up(NAME, ClusterOptions(networked=True, coreweave=True))
-        store, registry = ImageStore.of(made.shelf), Registry.of(made.layout).address
-        for name in ("controller", "worker"):
-            image = ImageName.parse(f"ghcr.io/marin-community/iris-{name}")
-            recipe = ROOT / f"infra/docker/iris-{name}/Dockerfile"
-            await store.push(await build(store, BuildRequest(ROOT, image, recipe)), registry)
+        await push_images(made)
         yield made
     finally:
         await yard.down(NAME)
@@ -68,9 +64,10 @@ def cluster_file() -> str:
     file = yaml.safe_load(CONFIG.read_text().replace("<cpu-instance>", INSTANCE))
     file["platform"]["coreweave"]["namespace"] = "iris"
     file["defaults"]["autoscaler"] |= {
-        "scale_up_delay": "1s",
-        "scale_down_delay": "5s",
-        "startup_grace_period": "5s",
+        "evaluation_interval": "500ms",
+        "scale_up_delay": "0s",
+        "scale_down_delay": "1s",
+        "startup_grace_period": "1s",
     }
     pool = file["scale_groups"]["cpu_test"]["slice_template"]["coreweave"]
     pool["annotations"] = {MACHINES: NodeBacking.REAL.value}
@@ -113,7 +110,6 @@ async def smoke(url: str, env: Mapping[str, str]) -> str:
 
 @NEEDS
 @pytest.mark.needs("drydock", "mmdebstrap")
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_a_job_from_outside_buys_its_machine_returns_its_value_and_the_machine_is_given_back(
     cluster: Cluster,

@@ -24,6 +24,8 @@ from neorion.keel.base import Duration, QuotaExceeded
 # A platform that starts workers may give each this variable. A runtime hands it on to whatever of its own outlives the worker,
 # so that the platform finds all that belongs to a machine.
 MACHINE_ENV: Final = "IRIS_MACHINE"
+# The attempt of a gang's first task. It is another one each time the gang starts.
+GANG_ENV: Final = "IRIS_GANG_ID"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,3 +44,19 @@ def test_the_same_file_with_a_supported_runtime_is_shown(tmp_path: Path):
     done = up(config, "--dry-run")
     assert done.returncode == 0
     assert "kind: Deployment" in done.stdout
+
+
+def test_the_variables_of_the_controller_are_not_needed_here(tmp_path: Path):
+    config = tmp_path / "cluster.yaml"
+    config.write_text(FILE.read_text() + "storage: { database: '${IRIS_DATABASE}' }\n")
+    done = up(config, "--dry-run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "database: '${IRIS_DATABASE}'" in done.stdout
+
+
+def test_a_variable_that_shapes_the_objects_is_needed_here(tmp_path: Path):
+    config = tmp_path / "cluster.yaml"
+    config.write_text(FILE.read_text().replace("namespace: jobs", "namespace: ${TEAM}"))
+    done = up(config, "--dry-run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "The environment variable TEAM is not set" in done.stderr

@@ -151,3 +151,25 @@ def test_what_a_reference_brings_appears_in_no_message(text: str):
 def test_a_variable_that_is_no_text_is_refused():
     with pytest.raises(InvalidConfig, match="not UTF-8"):
         loads("note: ${A}", Service, {"A": "\udcff"})
+
+
+class Account(Model):
+    token: SecretValue
+
+
+class Vault(Model):
+    name: str
+    key: SecretValue | None = None
+    accounts: dict[str, Account]
+    keys: tuple[SecretValue, ...] = ()
+
+
+def test_secrets_stay_as_written_where_they_are_not_needed():
+    text = "name: ${NAME}\nkey: ${KEY}\naccounts: { bob: { token: 'a-${B}' } }\nkeys: ['${C}', plain]\n"
+    found = loads(text, Vault, {"NAME": "x"}, with_secrets=False)
+    assert found.name == "x"
+    assert found.key is not None
+    assert [found.key.reveal(), found.accounts["bob"].token.reveal()] == ["${KEY}", "a-${B}"]
+    assert [key.reveal() for key in found.keys] == ["${C}", "plain"]
+    with pytest.raises(InvalidConfig, match="has 3 problems"):
+        loads(text, Vault, {"NAME": "x"})

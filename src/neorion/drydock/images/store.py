@@ -63,7 +63,7 @@ class ImageStore:
         await self.buildah("commit", "--quiet", "--rm", container, name)
 
     async def push(self, name: str, registry: str) -> None:
-        """Pushes the layers that the registry lacks. With light compression, because they stay on this machine."""
+        """Pushes the layers that the registry lacks. Without compression, because they stay on this machine."""
         image = ImageName.parse(name)
         target = f"docker://{registry}/{image.path}:{image.tag}"
-        await self.buildah("push", "--quiet", "--tls-verify=false", "--compression-level=1", name, target)
+        await self.buildah("push", "--quiet", "--tls-verify=false", "--disable-compression", name, target)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import anyio
 
 from neorion.iris.adapters.cluster_file import ClusterFile, check_served
-from neorion.iris.adapters.installation import Installer, manifests, names_of, token_path
+from neorion.iris.adapters.installation import Installer, manifests, names_of, rehearse, token_path
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.iris.model.tokens import token_file
 from neorion.keel.base import Duration, Terminal
@@ -39,7 +39,8 @@ class Installation:
 
     @classmethod
     def of(cls, out: Output, config: Path, kubeconfig: Path | None, context: str) -> "Installation":
-        file = load(config, ClusterFile, out.env)
+        # The controller resolves its secrets itself, from the Secret with its variables.
+        file = load(config, ClusterFile, out.env, with_secrets=False)
         return cls(
             file,
             manifests(file, config.read_text()),
@@ -61,6 +62,7 @@ def up(out: Output, installation: Installation, *, wait: bool) -> None:
     check_served(installation.file)
 
     async def install(client: Client) -> None:
+        await rehearse(client, installation.manifests)
         installer = installation.installer(client)
         async for name in installer.apply():
             out.say(f"{name} applied")

@@ -3,6 +3,7 @@
 from neorion.iris.model import PriorityBand
 from neorion.iris.model.record import Attempt
 from neorion.iris.model.tokens import task_token
+from neorion.iris.ports import GANG_ENV
 from neorion.iris.state import ClusterState
 
 
@@ -41,6 +42,7 @@ def _ranks(cluster: ClusterState, attempt: Attempt) -> dict[str, str]:
     host, _, port = attempt.rendezvous.rpartition(":")
     rank, world = str(attempt.index), str(spec.replicas)
     return {
+        GANG_ENV: cluster.tasks[attempt.job][0].attempt,
         "RANK": rank,
         "WORLD_SIZE": world,
         "LOCAL_RANK": "0",

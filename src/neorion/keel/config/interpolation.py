@@ -6,7 +6,7 @@ What a reference brings may be a secret, so its value is marked and appears in n
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,11 +52,14 @@ class _Unresolved(Exception):
         self.hint = hint
 
 
-def resolve(root: YamlNode, sources: Sources, findings: Findings) -> None:
-    """Replaces references by their values, throughout the tree."""
+def resolve(root: YamlNode, sources: Sources, findings: Findings, kept: Collection[YamlNode] = ()) -> None:
+    """Replaces references by their values, throughout the tree. Those of `kept` values stay as written."""
     waiting: list[tuple[YamlNode, Steps]] = [(root, ())]
+    as_written = {id(node) for node in kept}
     while waiting:
         node, steps = waiting.pop()
+        if id(node) in as_written:
+            continue
         # Reversed, because the list is used as a stack: findings come in the order of the file.
         if isinstance(node.value, list):
             waiting.extend((child, (*steps, index)) for index, child in reversed([*enumerate(node.value)]))

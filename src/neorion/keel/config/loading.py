@@ -19,9 +19,10 @@ from neorion.keel.config.document import (
     read_scalar,
 )
 from neorion.keel.config.interpolation import Sources, resolve
-from neorion.keel.config.locate import locate
+from neorion.keel.config.locate import locate, of_type
 from neorion.keel.config.messages import Explainer
 from neorion.keel.config.model import Model, Problem
+from neorion.keel.config.secret import SecretValue
 
 AnyModel = TypeVar("AnyModel", bound=Model)
 
@@ -32,9 +33,13 @@ class InvalidConfig(Invalid):
     findings: tuple[Finding, ...] = ()
 
 
-def load(path: Path, model: type[AnyModel], env: Mapping[str, str]) -> AnyModel:
-    """Returns the model that a file describes. References are resolved in `env` and in the file's folder."""
-    return _loaded(_content(path), model, Sources(env, path.parent), str(path))
+def load(path: Path, model: type[AnyModel], env: Mapping[str, str], *, with_secrets: bool = True) -> AnyModel:
+    """Returns the model that a file describes. References are resolved in `env` and in the file's folder.
+
+    Without `with_secrets`, secrets are what the file says, as in `${NAME}`: this process needs none of them.
+    """
+    sources = Sources(env, path.parent)
+    return _loaded(_content(path), model, sources, str(path), with_secrets=with_secrets)
 
 
 def loads(
@@ -44,10 +49,11 @@ def loads(
     *,
     file: str = "text",
     folder: Path | None = None,
+    with_secrets: bool = True,
 ) -> AnyModel:
     """The same from a text; `file` is its name in findings, `folder` where relative references start."""
     content = text.encode("utf-8", "surrogatepass")
-    return _loaded(content, model, Sources(env, folder or Path()), file)
+    return _loaded(content, model, Sources(env, folder or Path()), file, with_secrets=with_secrets)
 
 
 def _content(path: Path) -> bytes:
@@ -72,11 +78,14 @@ def _content(path: Path) -> bytes:
         ) from None
 
 
-def _loaded(content: bytes, model: type[AnyModel], sources: Sources, file: str) -> AnyModel:
+def _loaded(
+    content: bytes, model: type[AnyModel], sources: Sources, file: str, *, with_secrets: bool
+) -> AnyModel:
     findings = Findings(file)
     try:
         root = read(decode(content, findings), findings)
-        resolve(root, sources, findings)
+        kept = () if with_secrets else tuple(of_type(root, model, SecretValue))
+        resolve(root, sources, findings, kept)
         loaded = _validated(root, model, findings)
     except DocumentTooLarge:
         loaded = None

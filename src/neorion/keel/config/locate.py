@@ -49,6 +49,22 @@ def walk(node: YamlNode) -> Iterable[YamlNode]:
             waiting.extend(node.value.values())
 
 
+def of_type(root: YamlNode, model: type[BaseModel], wanted: type) -> Iterable[YamlNode]:
+    """The values that the model reads as this type."""
+    waiting: list[tuple[YamlNode, list[object]]] = [(root, [model])]
+    while waiting:
+        node, kinds = waiting.pop()
+        if wanted in kinds:
+            yield node
+        children: Iterable[tuple[str | int, YamlNode]] = ()
+        if isinstance(node.value, list):
+            children = enumerate(node.value)
+        elif isinstance(node.value, dict):
+            children = node.value.items()
+        for step, child in children:
+            waiting.append((child, [below for kind in kinds for below in _below(kind, step)]))
+
+
 def known_keys(model: type[BaseModel], loc: Steps) -> set[str]:
     """The keys a model takes in the mapping at `loc`."""
     candidates: list[object] = [model]

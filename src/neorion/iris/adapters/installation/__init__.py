@@ -5,5 +5,6 @@ Slices and their machines are the platform's: they are deleted here only when th
 
 from neorion.iris.adapters.installation.installer import Installer
 from neorion.iris.adapters.installation.manifests import manifests, names_of, token_path
+from neorion.iris.adapters.installation.rehearsal import rehearse
 
-__all__ = ["Installer", "manifests", "names_of", "token_path"]
+__all__ = ["Installer", "manifests", "names_of", "rehearse", "token_path"]

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from neorion.capacity.coreweave import NODE_POOL, promised
-from neorion.iris.adapters.installation.manifests import DEPLOYMENT_NAME, POOL_NAME, kind_of
+from neorion.iris.adapters.installation.manifests import DEPLOYMENT_NAME, MANAGER, POOL_NAME, kind_of
 from neorion.iris.adapters.platforms.kubernetes.health import loss, waiting
 from neorion.iris.adapters.platforms.kubernetes.names import Names
 from neorion.keel.base import Denied, Duration, NotFound
@@ -21,7 +21,6 @@ from neorion.keel.kube import (
 )
 from neorion.keel.kube.core import CLAIM, DEPLOYMENT, NAMESPACE, POD, SECRET, Pod
 
-_MANAGER: Final = "iris-cluster-up"
 _CONTROLLER: Final = Selector(labels=f"app={DEPLOYMENT_NAME}")
 # What users' jobs and results hang on.
 _KEPT: Final = frozenset({CLAIM.name, NAMESPACE.name})
@@ -41,7 +40,7 @@ class Installer:
     async def apply(self) -> AsyncIterator[str]:
         """Applies every object, and names each when it is there."""
         for manifest in self._manifests:
-            await self._api.apply(kind_of(manifest), manifest, _MANAGER, force=True)
+            await self._api.apply(kind_of(manifest), manifest, MANAGER, force=True)
             yield _name(manifest)
 
     async def wait(self) -> AsyncIterator[str]:

@@ -1,9 +1,11 @@
 """The objects of an installation, from its cluster file."""
 
 import hashlib
+import re
 from importlib.resources import files
 from string import Template
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -17,11 +19,15 @@ from neorion.keel.kube.core import CLAIM, CONFIG_MAP, DEPLOYMENT, NAMESPACE, SER
 
 DEPLOYMENT_NAME: Final = "iris-controller"
 POOL_NAME: Final = "iris-controller-pool"
+# The owner of the applied fields.
+MANAGER: Final = "iris-cluster-up"
 # The controller's home, on its volume.
 HOME: Final = "/var/lib/iris"
 # The Secret with the variables that the cluster file refers to.
 VARIABLES: Final = "iris-controller-env"
 CLUSTER_FILE: Final = "neorion.dev/cluster-file"
+# A reference without a default, which would stand in the file.
+_REFERENCE: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _RBAC: Final = "rbac.authorization.k8s.io"
 _BOUGHT: Final = frozenset({"NodePool", "ClusterRole", "ClusterRoleBinding"})
 # In the order in which they are applied.
@@ -63,7 +69,10 @@ def token_path(file: ClusterFile) -> str:
 
 
 def manifests(file: ClusterFile, text: str) -> list[dict[str, Any]]:
-    """`text` is the cluster file as it was written: the controller reads it from its ConfigMap."""
+    """`text` is the cluster file as it was written: the controller reads it from its ConfigMap.
+
+    `file` was loaded without secrets: the controller finds them in its own environment.
+    """
     names, service = names_of(file), file.controller.service
     cluster = file.platform.in_cluster
     if service is None or cluster is None:
@@ -79,7 +88,7 @@ def manifests(file: ClusterFile, text: str) -> list[dict[str, Any]]:
             hint="Leave kubeconfig_path out of the cluster file, and give --kubeconfig to the command.",
         )
     _state_dir(file)
-    _check_database(file, text, service.replicas)
+    _check_database(file, service.replicas)
     template_text = Template(
         files("neorion.iris.adapters.installation").joinpath("manifests.yaml").read_text()
     )
@@ -154,7 +163,7 @@ def _add_standby(manifest: dict[str, Any]) -> None:
             pass
 
 
-def _check_database(file: ClusterFile, text: str, replicas: int) -> None:
+def _check_database(file: ClusterFile, replicas: int) -> None:
     """Refuses two controllers with a database for one, and a password outside of a Secret."""
     database = file.storage.database
     if replicas > 1 and database is None:
@@ -163,12 +172,18 @@ def _check_database(file: ClusterFile, text: str, replicas: int) -> None:
             f"controller.replicas is {replicas}, but SQLite on a volume serves one controller.",
             hint=f"Write storage.database: ${{IRIS_DATABASE}}, with a postgresql:// address in the Secret {VARIABLES}.",
         )
-    if database is not None and database.reveal() in text:
+    if database is not None and _is_public(database.reveal()):
         raise Invalid(
             "iris.database_in_file",
             "The cluster file holds the address of the database, and its ConfigMap is not secret.",
             hint=f"Write storage.database: ${{IRIS_DATABASE}}, and put the address into the Secret {VARIABLES}.",
         )
+
+
+def _is_public(database: str) -> bool:
+    """True where the address, or its password, stands in the cluster file itself."""
+    rest, references = _REFERENCE.subn("", database)
+    return not references or bool(urlsplit(rest).password)
 
 
 def _state_dir(file: ClusterFile) -> str:

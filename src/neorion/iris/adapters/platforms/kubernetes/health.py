@@ -18,6 +18,8 @@ _BROKEN: Final = frozenset(
         "InvalidImageName",
     }
 )
+_IMAGE_REASONS: Final = frozenset({"ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName"})
+_IMAGE_HINT: Final = "Check docker_image, and the Secrets that image_pull_secrets names"
 # A worker that ends at once, again and again, will not join.
 _CRASHES_MAX: Final = 3
 _WORDS_MAX: Final = 300
@@ -73,7 +75,8 @@ def _broken(pod: Pod) -> str:
         if now is None:
             continue
         if now.reason in _BROKEN:
-            return f"cannot start: {now.reason}: {_cut(now.message)}"
+            hint = f". {_IMAGE_HINT}" if now.reason in _IMAGE_REASONS else ""
+            return f"cannot start: {now.reason}: {_cut(now.message)}{hint}"
         if now.reason == "CrashLoopBackOff" and container.restart_count >= _CRASHES_MAX:
             last = container.last_state.terminated
             words = _cut(last.message.strip().rpartition("\n")[2]) if last is not None else ""

@@ -66,7 +66,8 @@ class ContainerAttempt:
         if self.ending or self.link is not None:
             return None
         if self.status is not None and self.status.over:
-            return verdict.unreported(self.status, stop_requested=self.stop_requested)
+            leased = self.granted_until is not None
+            return verdict.unreported(self.status, stop_requested=self.stop_requested, leased=leased)
         if self.granted_until is not None:
             why = "Its runner cannot be reached, and its lease is over."
             return self._given_up(why) if now > self.granted_until + LEASE_MARGIN.seconds else None

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from neorion.iris.adapters.runtimes.container.gang import Gang
 from neorion.iris.adapters.runtimes.process.protocol import ExitInfo, StartRequest
 from neorion.iris.model import AttemptId, Resources
 from neorion.iris.ports import Phase
@@ -22,6 +23,7 @@ class StoredOrder(Struct, frozen=True, array_like=True):
     job: StartRequest
     resources: Resources
     gpus: tuple[str, ...]
+    gang: Gang | None = None
 
 
 class StoredAttempt(Struct, frozen=True):

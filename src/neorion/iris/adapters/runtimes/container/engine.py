@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from neorion.iris.adapters.runtimes.container.gang import Gang
 from neorion.iris.model import AttemptId, ExitKind, Resources
 from neorion.keel.base import Duration
 
@@ -26,6 +27,7 @@ class ContainerSpec:
     resources: Resources
     gpus: tuple[str, ...]
     variables: Mapping[str, str]
+    gang: Gang | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,8 @@ class ContainerEngine(Protocol):
         """Names the present life of what containers run on: in the next one nothing of this one runs."""
         ...
 
-    @property
-    def host_network(self) -> bool:
-        """True where tasks are reached at the worker's address."""
+    def leader_host(self, leader: AttemptId) -> str:
+        """The name by which a gang finds its leader; "" where tasks are reached at the worker's address."""
         ...
 
     async def create(self, spec: ContainerSpec) -> None:

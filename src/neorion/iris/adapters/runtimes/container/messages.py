@@ -20,6 +20,8 @@ PART_BYTES: Final = 1 << 18
 ADDRESS_ENV: Final = "IRIS_RUNNER_ADDRESS"
 ATTEMPT_ENV: Final = "IRIS_RUNNER_ATTEMPT"
 TOKEN_ENV: Final = "IRIS_RUNNER_TOKEN"  # noqa: S105 -- a name
+# The name of the gang's leader, where the task waits until it is known.
+LEADER_ENV: Final = "IRIS_RUNNER_LEADER"
 # The runner's own folder in the container, where it is not the one that Pods have.
 FOLDER_ENV: Final = "IRIS_RUNNER_FOLDER"
 RUNNER_FOLDER: Final = "/iris"

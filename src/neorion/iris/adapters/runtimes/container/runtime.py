@@ -20,10 +20,12 @@ from neorion.iris.adapters.runtimes.container.engine import (
     ContainerState,
     ContainerStatus,
 )
+from neorion.iris.adapters.runtimes.container.gang import Gang, led_from
 from neorion.iris.adapters.runtimes.container.lease import WorkerLease
 from neorion.iris.adapters.runtimes.container.messages import (
     ADDRESS_ENV,
     ATTEMPT_ENV,
+    LEADER_ENV,
     TOKEN_ENV,
     FromRunner,
     Hello,
@@ -48,9 +50,6 @@ log = logger(__name__)
 
 # The controller's choice of GPUs counts on the machine, not in a container that has no others.
 GPUS_ENV: Final = "CUDA_VISIBLE_DEVICES"
-# Gangs meet at the address of a worker, which is none of a container with a network of its own.
-_WORLD_ENV: Final = "WORLD_SIZE"
-_NO_GANGS: Final = "Gangs cannot run as Pods yet: choose a scale group with runtime: process."
 LOOK_EVERY: Final = Duration.of(ms=200)
 _GRACE: Final = Duration.of(seconds=10)
 _AGAIN: Final = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=20), attempts=1_000_000_000)
@@ -122,17 +121,17 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
             )
         variables = dict(request.variables)
         gpus = tuple(filter(None, variables.pop(GPUS_ENV, "").split(",")))
+        gang = Gang.of(dict(order.variables))
+        if gang and (host := self._engine.leader_host(gang.leader)):
+            variables = led_from(variables, host)
         # The container has the limits, and a process of its own.
         job = replace(request, variables=list(variables.items()), cpu_milli=0, memory=0, pool="")
-        stored = await self._accept(order, StoredOrder(job, order.resources, gpus))
+        stored = await self._accept(order, StoredOrder(job, order.resources, gpus, gang))
         if order.attempt in self._attempts:
             return
         attempt = self._attempts[order.attempt] = ContainerAttempt(order.attempt, stored)
         self._lease.save()
         self._publish(attempt)
-        if not self._engine.host_network and int(variables.get(_WORLD_ENV, "1")) > 1:
-            await self._finish(attempt, ExitInfo(ExitKind.NOT_STARTED, 0, _NO_GANGS))
-            return
         self._group.start_soon(self._create, attempt)
 
     async def _accept(self, order: AttemptSpec, stored: StoredOrder) -> StoredOrder:
@@ -218,7 +217,10 @@ class ContainerRuntime(AbstractAsyncContextManager["ContainerRuntime"]):
             ATTEMPT_ENV: str(one.id),
             TOKEN_ENV: self._server.token(one.id),
         }
-        spec = ContainerSpec(one.id, one.order.resources, one.order.gpus, variables)
+        gang = one.order.gang
+        if gang and (leader := self._engine.leader_host(gang.leader)):
+            variables[LEADER_ENV] = leader
+        spec = ContainerSpec(one.id, one.order.resources, one.order.gpus, variables, gang)
         failures = 0
         while not one.ending:
             if one.stop_requested:

@@ -9,6 +9,9 @@ from neorion.iris.adapters.runtimes.process.protocol import ExitInfo
 from neorion.iris.model import ExitKind
 
 _RECORD: Final = msgspec.json.Decoder(ExitInfo)
+# Exit codes from here on tell of a signal.
+_KILLED: Final = 128
+_IMAGE_HINT: Final = "Build it on the image iris-task, which holds Python with neorion."
 _STOPPED: Final = "It was stopped."
 _UNDELIVERED: Final = "It ended, but its value did not reach the worker."
 
@@ -30,8 +33,8 @@ def reported(end: ExitInfo, status: ContainerStatus | None, *, stop_requested: b
     return end
 
 
-def unreported(status: ContainerStatus, *, stop_requested: bool) -> ExitInfo:
-    """The end of a container whose runner has told its worker nothing."""
+def unreported(status: ContainerStatus, *, stop_requested: bool, leased: bool = True) -> ExitInfo:
+    """The end of a container whose runner has told its worker nothing. Without a lease its task never ran."""
     if stop_requested:
         return ExitInfo(ExitKind.STOPPED, status.code, _STOPPED)
     if status.cause is not None:
@@ -42,6 +45,10 @@ def unreported(status: ContainerStatus, *, stop_requested: bool) -> ExitInfo:
     if status.state is ContainerState.GONE:
         return ExitInfo(ExitKind.LOST, 0, "Its container is gone.")
     code = f"exit code {status.code}"
+    if not leased and 0 < status.code < _KILLED:
+        # To try again would not help: its image cannot run the runner.
+        why = f"Its image does not run the task ({code}): {status.message} {_IMAGE_HINT}"
+        return ExitInfo(ExitKind.NOT_STARTED, status.code, why)
     return ExitInfo(ExitKind.LOST, status.code, f"Its container ended ({code}). {status.message}".strip())
 
 

@@ -51,9 +51,9 @@ class ContainerdEngine:
     def boot(self) -> str:
         return BOOT_ID.read_text().strip()
 
-    @property
-    def host_network(self) -> bool:
-        return True
+    def leader_host(self, leader: AttemptId) -> str:
+        del leader
+        return ""
 
     async def check(self) -> None:
         """Refuses a server that cannot run attempts, or that would not leave them alone."""

@@ -7,7 +7,7 @@ import anyio
 
 from neorion.iris.adapters.runtimes.container.engine import ContainerSpec, ContainerState, ContainerStatus
 from neorion.iris.adapters.runtimes.kubernetes.manifest import pod_manifest, pod_name
-from neorion.iris.adapters.runtimes.kubernetes.settings import WORKER_LABEL, PodSettings
+from neorion.iris.adapters.runtimes.kubernetes.settings import GANG_SERVICE, WORKER_LABEL, PodSettings
 from neorion.iris.adapters.runtimes.kubernetes.status import attempt_of, container_status
 from neorion.iris.model import AttemptId
 from neorion.keel.base import Duration, NotFound, QuotaExceeded, Retry
@@ -32,9 +32,8 @@ class PodEngine:
         """A Pod outlives its worker's container, and is deleted with its worker's Pod."""
         return f"pods-of-{self._settings.worker}"
 
-    @property
-    def host_network(self) -> bool:
-        return False
+    def leader_host(self, leader: AttemptId) -> str:
+        return f"{pod_name(leader)}.{GANG_SERVICE}"
 
     async def create(self, spec: ContainerSpec) -> None:
         try:

@@ -5,7 +5,14 @@ from typing import Any, Final
 
 from neorion.iris.adapters.runtimes.container.engine import ContainerSpec
 from neorion.iris.adapters.runtimes.container.messages import HOST_ENV, RUNNER_COMMAND, RUNNER_FOLDER
-from neorion.iris.adapters.runtimes.kubernetes.settings import ATTEMPT_LABEL, WORKER_LABEL, PodSettings
+from neorion.iris.adapters.runtimes.kubernetes.settings import (
+    ATTEMPT_LABEL,
+    GANG_LABEL,
+    GANG_MEMBER_LABEL,
+    GANG_SERVICE,
+    WORKER_LABEL,
+    PodSettings,
+)
 from neorion.iris.model import AttemptId, Resources
 
 RUNNER: Final = "runner"
@@ -28,7 +35,7 @@ def pod_name(attempt: AttemptId) -> str:
 
 def pod_manifest(spec: ContainerSpec, settings: PodSettings) -> dict[str, Any]:
     """Tasks get nothing of the cluster: no service account, no names of Services, no capabilities."""
-    owner = settings.owner
+    owner, gang = settings.owner, spec.gang
     shared = {"name": "shm", "emptyDir": {"medium": "Memory"}}
     return {
         "metadata": {
@@ -38,6 +45,7 @@ def pod_manifest(spec: ContainerSpec, settings: PodSettings) -> dict[str, Any]:
                 **settings.labels,
                 WORKER_LABEL: settings.worker,
                 ATTEMPT_LABEL: str(spec.attempt),
+                **({GANG_MEMBER_LABEL: "true", GANG_LABEL: str(gang.leader)} if gang else {}),
             },
             **(
                 {
@@ -51,6 +59,7 @@ def pod_manifest(spec: ContainerSpec, settings: PodSettings) -> dict[str, Any]:
         },
         "spec": {
             "restartPolicy": "Never",
+            **({"hostname": pod_name(spec.attempt), "subdomain": GANG_SERVICE} if gang else {}),
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": _GRACE_S,

@@ -8,6 +8,11 @@ from msgspec import Struct, field
 # The worker whose attempt a Pod runs, and the attempt.
 WORKER_LABEL: Final = "iris-worker-uid"
 ATTEMPT_LABEL: Final = "iris-attempt"
+# The Service without an address that gives the Pods of gangs their names, and the label by which it finds them.
+GANG_SERVICE: Final = "iris-gangs"
+GANG_MEMBER_LABEL: Final = "iris-gang-member"
+# The first attempt of the gang.
+GANG_LABEL: Final = "iris-gang"
 # By these a worker knows its own Pod.
 POD_NAME_ENV: Final = "IRIS_POD_NAME"
 POD_UID_ENV: Final = "IRIS_POD_UID"

@@ -42,6 +42,10 @@ _FINAL: Final = frozenset(
 _PULLS: Final = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "CreateContainerError", "RunContainerError", "RegistryUnavailable"}
 )
+_IMAGE_REASONS: Final = frozenset(
+    {"ErrImagePull", "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName"}
+)
+_IMAGE_HINT: Final = "Check task_image, and the Secrets that image_pull_secrets names."
 _OOM: Final = "OOMKilled"
 _CANNOT_START: Final = 128
 
@@ -92,7 +96,8 @@ def _waiting(attempt: AttemptId, pod: Pod, runner: PodContainer | None) -> Conta
     waiting = runner.state.waiting if runner is not None else None
     reason = waiting.reason if waiting is not None else ""
     if waiting is not None and (reason in _FINAL or reason in _PULLS):
-        why = f"Its container cannot start ({reason}): {waiting.message}"
+        hint = f" {_IMAGE_HINT}" if reason in _IMAGE_REASONS else ""
+        why = f"Its container cannot start ({reason}): {waiting.message}{hint}"
         final = reason in _FINAL
         return ContainerStatus(attempt, ContainerState.WAITING, ExitKind.NOT_STARTED, 0, why, final)
     unscheduled = next(

@@ -1,6 +1,5 @@
 """The attempt of a runner: an order from its worker, run by the process runtime of the container."""
 
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -24,14 +23,20 @@ from neorion.keel.base import Conflict, Duration, Error
 from neorion.keel.clock import Clock
 
 _KILLED = (ExitKind.EXIT, ExitKind.SIGNAL)
+# Asked again with each lease. Until then orders to stop wait.
+_RESOLVE_S_MAX = 2
 
 
 class RunnerAttempt(AbstractAsyncContextManager["RunnerAttempt"]):
     """Begins when its order is whole and its lease runs. The fork server holds the lease, so that it needs no runner to end it."""
 
-    def __init__(self, attempt: AttemptId, folder: Path, variables: Mapping[str, str], clock: Clock) -> None:
+    def __init__(
+        self, attempt: AttemptId, files: OrderFiles, runtime: ProcessRuntime, clock: Clock, leader: str = ""
+    ) -> None:
+        """`leader` is the name of its gang's leader, in a gang that finds it by name."""
         self.id = attempt
-        self.files = OrderFiles(folder / "order", variables)
+        self.files = files
+        self._leader = leader
         self.phase = Phase.BUILDING
         self.end: ExitInfo | None = None
         self.result: Path | None = None
@@ -40,7 +45,7 @@ class RunnerAttempt(AbstractAsyncContextManager["RunnerAttempt"]):
         self.changed = anyio.Event()
         self._clock = clock
         self._leased = False
-        self._runtime = ProcessRuntime(folder / "runtime", clock)
+        self._runtime = runtime
         self._group = anyio.create_task_group()
 
     async def __aenter__(self) -> Self:
@@ -76,7 +81,7 @@ class RunnerAttempt(AbstractAsyncContextManager["RunnerAttempt"]):
     async def begin(self) -> None:
         """Starts it if nothing is missing any more."""
         spec = self.files.spec()
-        if self.begun or not self._leased or spec is None:
+        if self.begun or not self._leased or spec is None or not await self._knows_leader():
             return
         try:
             await self._runtime.start(spec)
@@ -89,6 +94,18 @@ class RunnerAttempt(AbstractAsyncContextManager["RunnerAttempt"]):
             self.log.touch(mode=0o600)
         self.begun = True
         self._notify()
+
+    async def _knows_leader(self) -> bool:
+        """False until the leader has an address. Programs repeat connections that fail, but not names that are unknown."""
+        if not self._leader:
+            return True
+        with anyio.move_on_after(_RESOLVE_S_MAX):
+            try:
+                await anyio.getaddrinfo(self._leader, None)
+            except OSError:
+                return False
+            self._leader = ""
+        return not self._leader
 
     async def stop(self, grace: Duration) -> None:
         if not self.begun:
