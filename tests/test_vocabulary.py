@@ -29,6 +29,7 @@ def test_no_violation_is_new_and_no_entry_of_the_list_is_stale():
         (vocabulary.names, A, "class B:\n    async def ask_inside(self): ...\n", "ask_inside"),
         (vocabulary.prose, A, '"""A list that nobody reads."""\n', ""),
         (vocabulary.prose, A, "x = 1  # somebody sets it later\n", ""),
+        (vocabulary.messages, A, 'raise Invalid("a.b", f"Nobody knows {a}.")\n', ""),
         (vocabulary.docstrings, A, 'def f():\n    """What a task returns."""\n', ""),
         (vocabulary.docstrings, A, 'class B:\n    """How: by force."""\n', ""),
         (vocabulary.helps, A, 'click.option("--a", help="Whether it waits.")\n', ""),
@@ -54,6 +55,7 @@ def test_a_planted_violation_is_caught(
     [
         (vocabulary.names, "class Replacement: ...\ndef placement(): ...\ndef stages(): ...\n"),
         (vocabulary.prose, "# No body is read here.\n"),
+        (vocabulary.messages, '"""Of nobody in a docstring."""\nUSER = "nobody"\n'),
         (vocabulary.docstrings, '"""Whatsoever."""\n'),
         (vocabulary.helps, 'click.option("--a", help="List flavors (default: all).")\n'),
         (vocabulary.helps, 'click.option("--a", help="Fail if the name is no longer valid.")\n'),
@@ -64,6 +66,16 @@ def test_plain_words_pass(
     rule: "vocabulary.Callable[[Source], vocabulary.Iterator[vocabulary.Violation]]", text: str
 ):
     assert list(rule(Source(A, text))) == []
+
+
+def test_guides_contain_no_banned_word():
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages += sorted((ROOT / "docs" / "guides").glob("*.md"))
+    sources = [Source(str(page.relative_to(ROOT)), page.read_text()) for page in pages]
+    assert list(vocabulary.guides(sources)) == []
+    assert list(vocabulary.guides([Source("a.md", "Nobody knows.")])) == [
+        vocabulary.Violation("guide", "a.md")
+    ]
 
 
 def test_a_class_name_that_stands_for_two_things_in_one_system_is_caught():

@@ -4,6 +4,7 @@ A violation is a rule, a path and what is wrong there. Those of today stand in a
 """
 
 import ast
+import inspect
 import io
 import re
 import tokenize
@@ -20,45 +21,58 @@ BANNED_IN_NAMES = frozenset(
         "around",
         "asked",
         "asking",
+        "badge",
         "bell",
         "bells",
         "book",
         "bury",
         "crier",
+        "cry",
         "curtain",
         "curtains",
         "deck",
         "desk",
+        "doom",
+        "doomed",
         "door",
         "errand",
         "errands",
+        "farewell",
+        "fate",
         "giving",
+        "gossip",
         "hand",
         "hands",
+        "hear",
+        "heard",
         "held",
         "herald",
         "inside",
         "lives",
         "look",
+        "lookout",
         "looks",
         "mirror",
         "mirrors",
         "nursery",
+        "obey",
         "outfit",
         "outfitter",
+        "outfitting",
         "papers",
         "piece",
         "place",
-        "rack",
         "reign",
         "said",
         "scene",
         "shelf",
         "stage",
+        "stir",
         "storm",
         "surroundings",
         "teller",
         "telling",
+        "tidings",
         "told",
         "wallet",
         "wanted",
@@ -130,6 +144,28 @@ def prose(source: Source) -> Iterator[Violation]:
                 yield Violation("prose", source.path)
 
 
+def messages(source: Source) -> Iterator[Violation]:
+    """Errors, hints and other texts contain no banned word. A literal without a space is a value and not a text."""
+    docs = {doc for _, doc in _docstrings(source.text)}
+    for node in _nodes(source.text):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and inspect.cleandoc(node.value) not in docs
+        ):
+            words = set(_PROSE_WORD.findall(node.value.lower()))
+            if " " in node.value and not words.isdisjoint(BANNED_IN_PROSE):
+                yield Violation("message", source.path)
+
+
+def guides(pages: Iterable[Source]) -> Iterator[Violation]:
+    """Guides contain no banned word."""
+    for page in pages:
+        for word in _PROSE_WORD.findall(page.text.lower()):
+            if word in BANNED_IN_PROSE:
+                yield Violation("guide", page.path)
+
+
 def docstrings(source: Source) -> Iterator[Violation]:
     """The first word of a docstring is the thing or a verb."""
     for _, doc in _docstrings(source.text):
@@ -168,7 +204,14 @@ def duplicate_classes(sources: Iterable[Source]) -> Iterator[Violation]:
             yield Violation("duplicate", f"src/neorion/{system}", name)
 
 
-RULES: tuple[Callable[[Source], Iterator[Violation]], ...] = (names, prose, docstrings, helps, hints)
+RULES: tuple[Callable[[Source], Iterator[Violation]], ...] = (
+    names,
+    prose,
+    messages,
+    docstrings,
+    helps,
+    hints,
+)
 
 
 def violations(sources: Iterable[Source]) -> Counter[str]:

@@ -5,6 +5,7 @@ that is authenticated, through a balancer that asks the other replica when one r
 logins go on (60; 600 for the whole soak), NEORION_BENCH_SERVERS how many users there are, each with a server (100).
 """
 
+import json
 import os
 import random
 import socket
@@ -24,8 +25,10 @@ from anyio.abc import SocketAttribute, SocketStream
 
 from bench.kit import Report
 from neorion.devservers.adapters.install import Overlay, bundle
+from neorion.devservers.adapters.users import kubeconfig
 from neorion.devservers.model import Phase
 from neorion.devservers.model.kube_types import DEVSERVERS, USERS
+from neorion.devservers.model.tenancy import OPERATOR_ACCOUNT, SYSTEM_NAMESPACE
 from neorion.devservers.model.user import UserPhase
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
@@ -54,7 +57,7 @@ class Replica:
     def start(self) -> None:
         audit = self.folder / self.name / "audit.jsonl"
         words = ["bastion", "--port", str(self.port), "--audit", str(audit), "--replica", self.name]
-        self.process = side(self.cluster, self.folder, self.name, *words)
+        self.process = side(self.cluster.kubeconfig, self.folder, self.name, *words)
 
     def kill(self) -> None:
         if self.process is not None:
@@ -62,8 +65,8 @@ class Replica:
             self.process.wait()
 
 
-def side(cluster: Cluster, folder: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "neorion.devservers", *words, "--kubeconfig", str(cluster.kubeconfig)]
+def side(access: Path, folder: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "neorion.devservers", *words, "--kubeconfig", str(access)]
     with (folder / f"{name}.log").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log)
 
@@ -237,9 +240,13 @@ async def installation(folder: Path) -> AsyncGenerator[tuple[Cluster, Client]]:
         await install(cluster, api, bundle(Overlay.LOCAL))
         config = folder / "operator.yaml"
         config.write_text("namespace: devservers-system\nport: 0\n")
+        # The guards let its own account alone do what the operator does.
+        token = await api.token(OPERATOR_ACCOUNT, SYSTEM_NAMESPACE)
+        own = folder / "operator.kubeconfig"
+        own.write_text(json.dumps(kubeconfig(OPERATOR_ACCOUNT, api.transport.cluster, token)))
         sides = [
-            side(cluster, folder, "operator", "operator", "--config", str(config)),
-            side(cluster, folder, "user-controller", "user-controller"),
+            side(own, folder, "operator", "operator", "--config", str(config)),
+            side(cluster.kubeconfig, folder, "user-controller", "user-controller"),
         ]
         try:
             yield cluster, api

@@ -77,7 +77,7 @@ async def look() -> tuple[float, float]:
         DEVSERVERS: mirrors.servers,
         POD: mirrors.pods,
         "PersistentVolumeClaim": mirrors.claims,
-        "Deployment": mirrors.bodies,
+        "Deployment": mirrors.deployments,
         "Service": mirrors.services,
         "ConfigMap": mirrors.scripts,
     }
@@ -90,8 +90,8 @@ async def look() -> tuple[float, float]:
             thing = msgspec.json.decode(text, type=informer.kind.type)
             heard[informer][thing.meta.key] = thing
     for informer, things in heard.items():
-        informer.hear_all(things, SIZE + 1)
-    mirrors.flavors.hear_all({ObjectKey("", "cpu-small"): a_flavor()}, 1)
+        informer.replace_all(things, SIZE + 1)
+    mirrors.flavors.replace_all({ObjectKey("", "cpu-small"): a_flavor()}, 1)
     memory = resident_mb() - before
     applier = Applier(api, "bench", informers, NoWrites())
     hands = Writers(api, applier, EventRecorder(api, "bench", "bench", clock), NoWrites())

@@ -86,15 +86,15 @@ def spec(nodes: int) -> PoolSpec:
 
 def populate(plane: ControlPlane, cloud: FakeCloud, nodes: int) -> list[str]:
     """So many nodes that serve, and the tokens of their agents."""
-    deck = plane.fleet.deck
+    context = plane.fleet.context
     tokens: list[str] = []
-    deck.book.put_pool(PoolState(POOL, wanted=nodes))
+    context.state.put_pool(PoolState(POOL, wanted=nodes))
     for _ in range(nodes):
         machine: Machine = cloud.make(
-            Intent(deck.ids.new(IntentId), deck.installation.id, TYPE, REGION)
-        ).as_machine(deck.clock.now())
-        now, node = deck.clock.now(), deck.ids.new(NodeId)
-        deck.book.put_node(
+            Intent(context.ids.new(IntentId), context.installation.id, TYPE, REGION)
+        ).as_machine(context.clock.now())
+        now, node = context.clock.now(), context.ids.new(NodeId)
+        context.state.put_node(
             Node(
                 node,
                 POOL,
@@ -117,11 +117,11 @@ async def plane_of(nodes: int, folder: Path) -> AsyncGenerator[tuple[ControlPlan
     cloud = FakeCloud(clock, rng, FakeCloudOptions(boot=Duration(0)))
     policies = {"default": default_policy()}
     async with (
-        SubprocessPolicyEngine(policies) as judge,
+        SubprocessPolicyEngine(policies) as engine,
         open_store(folder / "navarch.db", migrations=MIGRATIONS, clock=clock) as store,
         build(
             ControlPlaneSettings({POOL: spec(nodes)}, "operator-token"),
-            Backends({"fake": FakeProvider("fake", cloud)}, Stopwatch(), NoDemand(), judge),
+            Backends({"fake": FakeProvider("fake", cloud)}, Stopwatch(), NoDemand(), engine),
             Dependencies(store, clock, ids, rng),
         ) as plane,
     ):
@@ -132,7 +132,7 @@ async def serve_nodes(nodes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with plane_of(nodes, Path(folder)) as (plane, cloud), serve(plane.app) as server:
             tokens = populate(plane, cloud, nodes)
-            await plane.fleet.deck.journal.wait_durable()
+            await plane.fleet.context.journal.wait_durable()
             print(json.dumps({"port": server.port, "tokens": tokens}), flush=True)
             await asyncio.to_thread(sys.stdin.read)
 

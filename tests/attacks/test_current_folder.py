@@ -26,8 +26,8 @@ import anyio
 from neorion.navarch.adapters.config_file import default_policy
 from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
 async def main():
-    async with SubprocessPolicyEngine({"default": default_policy()}) as judge:
-        await judge.judge("default", [{"event": {}}])
+    async with SubprocessPolicyEngine({"default": default_policy()}) as engine:
+        await engine.evaluate("default", [{"event": {}}])
 anyio.run(main)
 print("done")
 """

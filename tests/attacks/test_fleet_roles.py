@@ -34,7 +34,7 @@ async def test_a_viewer_reads_everything_and_changes_nothing(caplog: pytest.LogC
     async with running(spec(1)) as it:
         (node,) = await it.serving(1)
         before = await it.operator.get_node(pb.GetNodeRequest(node=node.id))
-        noted = it.plane.fleet.deck.journal.version
+        noted = it.plane.fleet.context.journal.version
         viewer = it.dial(VIEWER)
         refused: set[str] = set()
         caplog.set_level(logging.WARNING)
@@ -45,7 +45,7 @@ async def test_a_viewer_reads_everything_and_changes_nothing(caplog: pytest.LogC
                     refused.add(method.name)
         assert refused == {one.name for one in (*FLEET.methods, *AGENTS.methods)} - READS
         assert {"ScalePool", "ReplaceNode", "DrainNode", "ReleasePool", "Register"} <= refused
-        assert it.plane.fleet.deck.journal.version == noted
+        assert it.plane.fleet.context.journal.version == noted
         assert await it.operator.get_node(pb.GetNodeRequest(node=node.id)) == before
         told = [one for one in caplog.records if one.getMessage() == "call refused"]
         assert len(told) == len(refused)

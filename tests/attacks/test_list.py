@@ -20,6 +20,7 @@ WHOLE = (
 )
 
 
+ROOT = Path(__file__).parents[2]
 LIST = Catalog("attack", "guard", 0)
 
 
@@ -90,3 +91,11 @@ def test_the_lists_of_the_project_agree_with_its_tests(catalog: Catalog) -> None
 def test_an_attack_without_a_test_has_a_reason(tmp_path: Path) -> None:
     listed = "G: {known: {attack: A.}, gone: {attack: A., open: Not yet.}}"
     assert [one.answer for one in entries(tree(tmp_path, listed), LIST)] == ["", "**Open:** Not yet."]
+
+
+@pytest.mark.parametrize("system", ["iris", "navarch", "devservers", "conformance"])
+def test_each_guide_leads_to_its_threat_model(system: str) -> None:
+    guide = ROOT / "docs" / "guides" / f"{system}.md"
+    model = f"../security/{system}.md"
+    assert f"]({model})" in guide.read_text()
+    assert (guide.parent / model).exists()

@@ -129,7 +129,7 @@ def told() -> frozenset[str]:
     control.worked("servers", "done", 0.0, 0.0)  # pyright: ignore[reportArgumentType] -- any ending will do
     control.queued("servers", 0, 0)
     control.wrote("apply", "services")
-    fleet.looked(well=True)
+    fleet.probed(well=True)
     fleet.warned("webhook", well=True)
     fleet.oversee([a_server(status=DevServerStatus(cost=Cost(as_of=CREATED)))])
     fleet.refresh()

@@ -95,8 +95,8 @@ async def test_navarch_fills_a_pool_with_nodes_that_carry_its_marks(
     async with serving(file, tmp_path, {"HOME": str(tmp_path)}) as running:
         fleet = running.plane.fleet
         await fleet.tick()
-        await fleet.errands.idle()
-        bought = list(fleet.deck.book.nodes.values())
+        await fleet.effects.idle()
+        bought = list(fleet.context.state.nodes.values())
         arrived = [await _ready(api, node.machine) for node in bought]
     assert [node.meta.labels[marks.NODE_ID] for node in arrived] == [node.id for node in bought]
     assert {node.meta.labels[marks.POOL] for node in arrived} == {"training"}

@@ -218,7 +218,7 @@ async def test_a_change_by_somebody_else_is_not_lost_without_a_word(client: Clie
     await installer.install(LOCAL)
     mine = MergePatch({"data": {"operator.yaml": "default_image: mine\n"}})
     await client.patch(CONFIG_MAP, OPERATOR.name, mine, SYSTEM)
-    with pytest.raises(Conflict, match="Somebody else has changed ConfigMap devservers-operator"):
+    with pytest.raises(Conflict, match="Another manager has changed ConfigMap devservers-operator"):
         await installer.install(LOCAL)
     assert (await client.get(CONFIG_MAP, OPERATOR.name, SYSTEM)).data == mine.body["data"]
     await installer.install(LOCAL, force=True)

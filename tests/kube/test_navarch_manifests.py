@@ -105,7 +105,7 @@ def test_the_parts_fit_each_other():
 
 def test_the_configuration_is_one_that_the_control_plane_takes():
     file = loads(found("ConfigMap", "navarch-config")["data"]["config.yaml"], ConfigFile, {})
-    assert file.server.place == ("0.0.0.0", 50051)  # noqa: S104 -- what the manifest says
+    assert file.server.bind_address == ("0.0.0.0", 50051)  # noqa: S104 -- what the manifest says
     assert file.server.kubernetes is not None
     assert pool_specs(file)["k8s-gpu-workers"].scaling.most == 50
     (container,) = found("Deployment")["spec"]["template"]["spec"]["containers"]

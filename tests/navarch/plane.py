@@ -51,22 +51,22 @@ class Running:
         return self.dial(token).client(AgentServiceClient)
 
     def nodes(self, state: NodeState | None = None) -> list[Node]:
-        found = self.plane.fleet.deck.book.nodes.values()
+        found = self.plane.fleet.context.state.nodes.values()
         return [node for node in found if state in (None, node.state)]
 
     async def turn(self) -> None:
         """Until nothing is under way any more."""
         fleet = self.plane.fleet
         noted = -1
-        while fleet.deck.journal.version != noted or fleet.errands.busy:
-            noted = fleet.deck.journal.version
+        while fleet.context.journal.version != noted or fleet.effects.busy:
+            noted = fleet.context.journal.version
             await fleet.tick()
-            await fleet.errands.idle()
+            await fleet.effects.idle()
 
     async def until(self, so: Callable[[], Awaitable[bool]]) -> None:
         """Waits while the wheel turns by itself: what is not written down wakes it, and the rest is written."""
-        deck, changed = self.plane.fleet.deck, asyncio.Event()
-        turn, written = deck.wake, deck.journal._notify
+        context, changed = self.plane.fleet.context, asyncio.Event()
+        turn, written = context.wake, context.journal._notify
 
         def wake() -> None:
             changed.set()
@@ -76,13 +76,13 @@ class Running:
             written(goal)
             changed.set()
 
-        deck.wake, deck.journal._notify = wake, tell
+        context.wake, context.journal._notify = wake, tell
         try:
             while not await so():
                 await changed.wait()
                 changed.clear()
         finally:
-            deck.wake, deck.journal._notify = turn, written
+            context.wake, context.journal._notify = turn, written
 
     async def register(self, node: Node, token: str = JOIN) -> pb.RegisterResponse:
         return await self.agent(token).register(pb.RegisterRequest(node_id=node.machine))
@@ -107,7 +107,7 @@ async def running(
     disk: MemoryDisk | None = None,
     cloud: FakeCloud | None = None,
     seller: type[FakeProvider] = FakeProvider,
-    outfitter: Bootstrapper | None = None,
+    bootstrapper: Bootstrapper | None = None,
     scheduler: Scheduler | None = None,
     others: Sequence[Provider] = (),
 ) -> AsyncGenerator[Running]:
@@ -115,8 +115,8 @@ async def running(
     found = cloud or FakeCloud(clock, rng, behaviour)
     provider = seller("fake", found)
     providers: dict[str, Provider] = {one.name: one for one in (provider, *others)}
-    judge = InlinePolicyEngine({"default": default_policy()})
-    world = Backends(providers, scheduler or NoScheduler(), NoDemand(), judge, outfitter)
+    engine = InlinePolicyEngine({"default": default_policy()})
+    world = Backends(providers, scheduler or NoScheduler(), NoDemand(), engine, bootstrapper)
     settings = ControlPlaneSettings(
         {spec.name: spec}, OPERATOR, JOIN, VIEWER, address="http://navarch.test:50051"
     )

@@ -31,13 +31,13 @@ PLACE = Placement("fake", "gpu_8x_h100_sxm5", "us-west-2")
 
 
 def populate(plane: ControlPlane, nodes: int) -> None:
-    deck = plane.fleet.deck
-    deck.book.put_pool(PoolState("training", wanted=nodes))
-    now = deck.clock.now()
+    context = plane.fleet.context
+    context.state.put_pool(PoolState("training", wanted=nodes))
+    now = context.clock.now()
     for number in range(nodes):
-        deck.book.put_node(
+        context.state.put_node(
             Node(
-                deck.ids.new(NodeId), "training", PLACE, now, now, NodeState.ACTIVE,
+                context.ids.new(NodeId), "training", PLACE, now, now, NodeState.ACTIVE,
                 machine=MachineId(f"fake-{number:06d}"), gpus=8, served=now,
             )
         )  # fmt: skip
@@ -60,11 +60,11 @@ async def main(folder: Path, port: int, nodes: int) -> None:
             Dependencies(store, clock, SystemIds(), rng),
         ) as plane,
     ):
-        if not plane.fleet.deck.book.nodes:
+        if not plane.fleet.context.state.nodes:
             populate(plane, nodes)
-            await plane.fleet.deck.journal.wait_durable()
+            await plane.fleet.context.journal.wait_durable()
         async with serve(plane.app, port=port) as server:
-            tokens = [plane.keys.token_of(node) for node in plane.fleet.deck.book.nodes]
+            tokens = [plane.keys.token_of(node) for node in plane.fleet.context.state.nodes]
             sys.stdout.write(json.dumps({"port": server.port, "tokens": tokens}) + "\n")
             sys.stdout.flush()
             await asyncio.to_thread(sys.stdin.read)

@@ -38,10 +38,10 @@ async def _bought(file: ConfigFile, folder: Path, env: dict[str, str]) -> list[N
     async with serving(file, folder, env) as running:
         fleet = running.plane.fleet
         await fleet.tick()
-        await fleet.errands.idle()
-        nodes = list(fleet.deck.book.nodes.values())
-        (cloud,) = fleet.deck.world.providers.values()
-        there = await cloud.list(fleet.deck.installation.id)
+        await fleet.effects.idle()
+        nodes = list(fleet.context.state.nodes.values())
+        (cloud,) = fleet.context.backends.providers.values()
+        there = await cloud.list(fleet.context.installation.id)
     assert {node.machine for node in nodes} == {machine.id for machine in there}
     assert {node.purchase for node in nodes} == {machine.intent for machine in there}
     return nodes

@@ -72,11 +72,11 @@ async def test_nothing_that_a_node_says_is_a_defect_or_changes_another_node(
     async with running(spec(2)) as it:
         mine, other = await it.serving(2)
         token = (await it.register(mine)).token
-        book = it.plane.fleet.deck.book
-        before = book.nodes[other.id], book.pulses[other.id], book.events.get(other.id)
+        state = it.plane.fleet.context.state
+        before = state.nodes[other.id], state.heartbeats[other.id], state.events.get(other.id)
         for call in calls:
             assert await refusal(it, token, call) != "rpc.internal", call
-        assert (book.nodes[other.id], book.pulses[other.id], book.events.get(other.id)) == before
+        assert (state.nodes[other.id], state.heartbeats[other.id], state.events.get(other.id)) == before
 
 
 @settings(max_examples=60, deadline=None)

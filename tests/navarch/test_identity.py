@@ -82,10 +82,10 @@ async def test_a_machine_that_lost_its_papers_joins_again_when_it_was_quiet_for_
         await it.turn()
         (node,) = it.nodes()
         await register(it, node, "mine")
-        book = it.plane.fleet.deck.book
-        pulse = book.pulses[node.id]
-        assert pulse.heard is not None
-        book.pulses[node.id] = replace(pulse, heard=pulse.heard - Duration.of(seconds=61))
+        state = it.plane.fleet.context.state
+        heartbeat = state.heartbeats[node.id]
+        assert heartbeat.heard is not None
+        state.heartbeats[node.id] = replace(heartbeat, heard=heartbeat.heard - Duration.of(seconds=61))
         await register(it, node, "another")
         story = await it.operator.history(pb.HistoryRequest(subject=node.id))
         assert [line.event for line in story.lines].count("node.rejoined") == 1
@@ -103,7 +103,7 @@ async def test_an_event_that_was_taken_before_the_control_plane_died_is_not_coun
         agent = it.agent((await it.register(node)).token)
         # The answer was lost; the agent died, and one more was seen meanwhile.
         await agent.report(pb.ReportRequest(boot="one", first=1, events=events))
-        seen = it.plane.fleet.deck.book.events[node.id]
+        seen = it.plane.fleet.context.state.events[node.id]
         assert [event.gpu for event in seen] == [0, 1, 2]
         await agent.report(pb.ReportRequest(boot="two", first=1, events=events[:1]))
         assert len(seen) == 4
@@ -111,7 +111,7 @@ async def test_an_event_that_was_taken_before_the_control_plane_died_is_not_coun
 
 async def reach(it: Running, step: RepairStep) -> Repair:
     """Until the one repair there is has come so far."""
-    repairs = it.plane.fleet.deck.book.repairs
+    repairs = it.plane.fleet.context.state.repairs
 
     async def so() -> bool:
         return any(repair.step is step for repair in repairs.values())
@@ -122,7 +122,7 @@ async def reach(it: Running, step: RepairStep) -> Repair:
 
 async def recover(it: Running, token: str) -> Repair:
     """Until the one repair there is has come to a good end; the machine's agent speaks meanwhile, as agents do."""
-    repairs, agent = it.plane.fleet.deck.book.repairs, it.agent(token)
+    repairs, agent = it.plane.fleet.context.state.repairs, it.agent(token)
 
     async def so() -> bool:
         await agent.heartbeat(pb.HeartbeatRequest(tested=True))
@@ -164,7 +164,7 @@ async def test_an_order_that_was_carried_out_is_followed_by_a_check():
         await it.agent(token).heartbeat(pb.HeartbeatRequest(done=["another", order.id]))
         repair = await recover(it, token)
         assert "verifying" in repair.times
-        assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.ACTIVE
+        assert it.plane.fleet.context.state.nodes[node.id].state is NodeState.ACTIVE
 
 
 async def test_a_reboot_is_over_when_the_machine_comes_back_with_another_kernel():
@@ -184,7 +184,7 @@ async def test_a_reboot_is_over_when_the_machine_comes_back_with_another_kernel(
         assert order.remedy == "reboot"
         await join("one")
         await it.turn()
-        assert it.plane.fleet.deck.book.repairs[repair.id].step is RepairStep.TREATING
+        assert it.plane.fleet.context.state.repairs[repair.id].step is RepairStep.TREATING
         await recover(it, await join("two"))
 
 
@@ -204,5 +204,5 @@ async def test_a_machine_that_its_cloud_reboots_serves_again_when_it_is_back_and
             await it.turn()
         (machine,) = it.cloud.machines.values()
         assert machine.reboots == 1
-        assert it.plane.fleet.deck.book.repairs[repair.id].step is RepairStep.TREATING
+        assert it.plane.fleet.context.state.repairs[repair.id].step is RepairStep.TREATING
         await recover(it, (await register(it, node, "mine", boot="two")).token)

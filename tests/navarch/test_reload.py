@@ -49,22 +49,22 @@ async def reloading(folder: Path) -> AsyncGenerator[tuple[RunningControlPlane, R
 
 async def test_what_changed_is_taken_and_named(tmp_path: Path):
     async with reloading(tmp_path) as (running, reloader):
-        deck = running.plane.fleet.deck
+        context = running.plane.fleet.context
         write(tmp_path, least=2, most=6)
         assert await reloader.reload() == ["pools.training.max_nodes", "pools.training.min_nodes"]
-        assert (deck.specs["training"].scaling.least, deck.specs["training"].scaling.most) == (2, 6)
+        assert (context.specs["training"].scaling.least, context.specs["training"].scaling.most) == (2, 6)
         assert await reloader.reload() == []
 
 
 async def test_a_changed_policy_judges_from_then_on(tmp_path: Path):
     async with reloading(tmp_path) as (running, reloader):
-        judge = running.plane.fleet.deck.world.judge
+        engine = running.plane.fleet.context.backends.policy_engine
         event = HealthEvent(Instant(1), EventKind.THERMAL)
         seen = policy_input(event, node(), NodeHistory(), Instant(1))
-        assert [verdict.rule for verdict in await judge.judge("policy.yaml", [seen])] == ["first"]
+        assert [verdict.rule for verdict in await engine.evaluate("policy.yaml", [seen])] == ["first"]
         write(tmp_path, rule="second")
         assert await reloader.reload() == ["policy policy.yaml"]
-        assert [verdict.rule for verdict in await judge.judge("policy.yaml", [seen])] == ["second"]
+        assert [verdict.rule for verdict in await engine.evaluate("policy.yaml", [seen])] == ["second"]
 
 
 OTHER_POOL = "  - { name: other, provider: fake, instance_type: gpu_8x_h100_sxm5, max_nodes: 1 }\n"
@@ -82,17 +82,17 @@ async def test_a_file_that_cannot_be_taken_changes_nothing_and_is_told_until_it_
     tmp_path: Path, more: str, port: int, code: str
 ):
     async with reloading(tmp_path) as (running, reloader):
-        deck = running.plane.fleet.deck
-        before = dict(deck.specs)
+        context = running.plane.fleet.context
+        before = dict(context.specs)
         write(tmp_path, least=3, more=more, port=port)
         await reloader.tick()
-        assert deck.specs == before
-        (finding,) = deck.findings.values()
+        assert context.specs == before
+        (finding,) = context.findings.values()
         assert finding.code == code
         write(tmp_path, least=3, more=OTHER_POOL)
         await reloader.tick()
-        assert sorted(deck.specs) == ["other", "training"]
-        assert deck.findings == {}
+        assert sorted(context.specs) == ["other", "training"]
+        assert context.findings == {}
 
 
 async def test_a_pool_that_has_nodes_cannot_vanish(tmp_path: Path):
@@ -104,7 +104,7 @@ async def test_a_pool_that_has_nodes_cannot_vanish(tmp_path: Path):
         with pytest.raises(Error) as refused:
             await reloader.reload()
         assert refused.value.code == "navarch.pool_in_use"
-        assert list(fleet.deck.specs) == ["training"]
+        assert list(fleet.context.specs) == ["training"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ async def test_an_agent_registers_beats_and_reports_with_the_token_of_its_node()
         agent = it.agent(answer.token)
         await agent.heartbeat(pb.HeartbeatRequest(gpus=[pb.Gpu(utilisation_percent=40)]))
         await agent.report(XID_79)
-        assert it.plane.fleet.deck.book.nodes[node.id].health is Health.UNHEALTHY
+        assert it.plane.fleet.context.state.nodes[node.id].health is Health.UNHEALTHY
 
 
 async def test_a_nodes_token_cannot_speak_for_another_node():
@@ -42,21 +42,21 @@ async def test_a_nodes_token_cannot_speak_for_another_node():
             await it.register(other, token)
         assert refused.value.code == "navarch.other_node"
         await it.agent(token).report(XID_79)
-        assert it.plane.fleet.deck.book.nodes[other.id].ailment is None
+        assert it.plane.fleet.context.state.nodes[other.id].ailment is None
 
 
 async def test_an_agent_that_goes_by_its_kubernetes_node_is_known_by_the_machine_that_the_cluster_names():
     async with running(spec(1)) as it:
         await it.turn()
         (node,) = it.nodes()
-        said, deck = pb.RegisterRequest(node_id="ip-10-0-0-1"), it.plane.fleet.deck
+        said, context = pb.RegisterRequest(node_id="ip-10-0-0-1"), it.plane.fleet.context
         with pytest.raises(Denied):
             await it.agent(JOIN).register(said)
 
         def cluster(name: str) -> set[str]:
             return {name, str(node.machine)} if name == "ip-10-0-0-1" else set()
 
-        deck.world = replace(deck.world, aliases=cluster)
+        context.backends = replace(context.backends, aliases=cluster)
         assert (await it.agent(JOIN).register(said)).node == node.id
         found = await it.operator.get_node(pb.GetNodeRequest(node="ip-10-0-0-1"))
         assert (found.id, found.kube_name) == (node.id, "ip-10-0-0-1")
@@ -138,7 +138,7 @@ async def test_a_batch_that_is_sent_twice_counts_once():
         once = pb.ReportRequest(boot="b", first=1, events=[pb.HealthEvent(kind="xid", xid=74, gpu=0)])
         await agent.report(once)
         await agent.report(once)
-        assert len(it.plane.fleet.deck.book.events[node.id]) == 1
+        assert len(it.plane.fleet.context.state.events[node.id]) == 1
 
 
 async def test_registering_again_does_not_undo_a_cordon():
@@ -147,7 +147,7 @@ async def test_registering_again_does_not_undo_a_cordon():
         await it.operator.cordon_node(pb.NodeOrder(node=node.id, why="look at the fans"))
         await it.register(node)
         await it.turn()
-        assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.CORDONED
+        assert it.plane.fleet.context.state.nodes[node.id].state is NodeState.CORDONED
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ async def test_an_event_that_makes_no_sense_is_refused_whole(event: pb.HealthEve
         good = pb.HealthEvent(kind="xid", xid=79, gpu=0)
         with pytest.raises(Invalid):
             await agent.report(pb.ReportRequest(boot="b", first=1, events=[good, event]))
-        assert node.id not in it.plane.fleet.deck.book.events
+        assert node.id not in it.plane.fleet.context.state.events
 
 
 async def test_operators_cordon_drain_uncordon():
@@ -178,10 +178,10 @@ async def test_operators_cordon_drain_uncordon():
         await it.operator.drain_node(pb.NodeOrder(node=node.id, why="firmware"))
         await it.turn()
         drained = await it.operator.get_node(pb.GetNodeRequest(node=node.machine))
-        assert (drained.state, drained.held, drained.why) == ("drained", True, "nobody schedules work here")
+        assert (drained.state, drained.held, drained.why) == ("drained", True, "there is no scheduler")
         await it.operator.uncordon_node(pb.NodeOrder(node=node.id))
         await it.turn()
-        assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.ACTIVE
+        assert it.plane.fleet.context.state.nodes[node.id].state is NodeState.ACTIVE
 
 
 async def test_an_operator_replaces_a_healthy_node_in_the_safe_order():
@@ -189,11 +189,11 @@ async def test_an_operator_replaces_a_healthy_node_in_the_safe_order():
         (node,) = await it.serving(1)
         repair = await it.operator.replace_node(pb.NodeOrder(node=node.id, why="old firmware"))
         await it.turn()
-        assert it.plane.fleet.deck.book.repairs[RepairId(repair.id)].step is RepairStep.BUYING
+        assert it.plane.fleet.context.state.repairs[RepairId(repair.id)].step is RepairStep.BUYING
         await it.serving(1)
         await it.turn()
-        assert it.plane.fleet.deck.book.repairs[RepairId(repair.id)].step is RepairStep.DONE
-        assert node.id not in it.plane.fleet.deck.book.nodes
+        assert it.plane.fleet.context.state.repairs[RepairId(repair.id)].step is RepairStep.DONE
+        assert node.id not in it.plane.fleet.context.state.nodes
         story = await it.operator.history(pb.HistoryRequest(subject=node.id))
         assert story.lines[-1].event in ("node.terminated", "repair.done")
 
@@ -205,9 +205,9 @@ async def test_a_veto_stops_a_repair_and_leaves_the_node_alone():
         await it.turn()
         await it.operator.veto_repair(pb.NodeOrder(node=node.id, why="a demo runs on it"))
         await it.turn()
-        kept = it.plane.fleet.deck.book.nodes[node.id]
+        kept = it.plane.fleet.context.state.nodes[node.id]
         assert (kept.state, kept.held) == (NodeState.CORDONED, True)
-        assert it.plane.fleet.deck.book.open_repairs == {}
+        assert it.plane.fleet.context.state.open_repairs == {}
 
 
 async def test_a_pool_is_scaled_paused_and_resumed():

@@ -56,7 +56,7 @@ def test_a_file_outlives_a_change_of_flavor_and_a_stop(devctl: Devctl, box: str)
     devctl.good("stop", "keeper", "--yes")
     refused = devctl("exec", "keeper", "--", "true")
     assert refused.returncode == 125
-    assert "keeper is stopped: somebody stopped it." in refused.stderr
+    assert "keeper is stopped: a user stopped it." in refused.stderr
     assert "devctl start keeper" in devctl("doctor", "keeper").stdout
     devctl.good("start", "keeper")
     assert devctl.good("exec", "keeper", "--", "cat", "file") == "kept\n"
@@ -254,7 +254,7 @@ def test_a_program_has_a_server_for_as_long_as_a_block_lasts(devctl: Devctl, box
         assert cost.per_hour == "0.02"
         server.stop()
         assert server.status().phase is Phase.STOPPED
-        assert server.doctor().sentence == "block is stopped: somebody stopped it."
+        assert server.doctor().sentence == "block is stopped: a user stopped it."
         server.start()
         server.copy_from("script", tmp_path / "back")
         assert (tmp_path / "back").read_text() == "echo from the script"

@@ -48,11 +48,11 @@ def test_a_server_stops_when_nobody_uses_it_and_not_before(devctl: Devctl, fleet
     assert person.exit_code() == 0
     devctl.until_phase("quiet", "Stopped")
     assert status(devctl, "quiet")["stopReason"] == "Idle"
-    assert "nobody used it" in devctl.good("describe", "quiet")
+    assert "it was idle" in devctl.good("describe", "quiet")
     assert "Stopping" in {one["reason"] for one in json.loads(devctl.good("events", "quiet", "-o", "json"))}
 
     used = status(devctl, "busy")
     assert (used["phase"], used["activity"]["source"]) == ("Running", "CPU use")
-    assert "nobody uses it" in devctl.good("describe", "busy")
+    assert "it is idle" in devctl.good("describe", "busy")
     devctl.good("start", "quiet")
     devctl.good("delete", "quiet", "busy", "--yes")

@@ -152,11 +152,11 @@ class Fleet:
     def nodes(self, *states: NodeState) -> list[Node]:
         if self.plane is None:
             return []
-        found = self.plane.fleet.deck.book.nodes.values()
+        found = self.plane.fleet.context.state.nodes.values()
         return [node for node in found if not states or node.state in states]
 
     def troubles(self) -> set[str]:
-        return {one.kind for one in self.plane.fleet.deck.book.troubles.values()} if self.plane else set()
+        return {one.kind for one in self.plane.fleet.context.state.troubles.values()} if self.plane else set()
 
     def machine_of(self, node: Node) -> FakeMachine:
         return self.cloud.machines[node.machine]
@@ -185,7 +185,7 @@ class Fleet:
                 self.plane is not None
                 and len(self.nodes(NodeState.ACTIVE)) == active
                 and len(self.nodes()) == active + len(self.nodes(NodeState.SPARE))
-                and all(repair.step.over for repair in self.plane.fleet.deck.book.repairs.values())
+                and all(repair.step.over for repair in self.plane.fleet.context.state.repairs.values())
                 and len(self.cloud.alive()) == len(self.nodes())
             )
 
@@ -193,8 +193,8 @@ class Fleet:
 
     async def story(self, subject: str) -> list[tuple[EventRecord, HistoryEntry]]:
         assert self.plane is not None
-        await self.plane.fleet.deck.journal.wait_durable()
-        return await story_of(self.plane.fleet.deck.store, subject, 500)
+        await self.plane.fleet.context.journal.wait_durable()
+        return await story_of(self.plane.fleet.context.store, subject, 500)
 
     # The hosts' programs.
 
@@ -239,12 +239,14 @@ class Fleet:
         twice = [intent for intent, times in self.cloud.bought.items() if times > 1]
         if twice:
             return [Finding(Severity.ERROR, "navarch.double", twice[0], "one intent bought two machines")]
-        if self.plane is None or self.plane.fleet.deck.journal.version == self._inspected:
+        if self.plane is None or self.plane.fleet.context.journal.version == self._inspected:
             return []
-        deck = self.plane.fleet.deck
-        self._inspected = deck.journal.version
+        context = self.plane.fleet.context
+        self._inspected = context.journal.version
         return [
-            found for spec in deck.specs.values() for found in violations(deck.book.view(spec, deck.started))
+            found
+            for spec in context.specs.values()
+            for found in violations(context.state.view(spec, context.started))
         ]
 
 

@@ -19,7 +19,7 @@ from neorion.devservers.decide import (
     accrued,
     decide,
     next_history,
-    next_look,
+    next_probe,
 )
 from neorion.devservers.model import DevServerFlavorSpec, DevServerSpec, Lifecycle, Price
 from neorion.devservers.model.kube_types import DevServerFlavor
@@ -157,7 +157,7 @@ class _Server:
             self._switch(running=False)
             return
         begins = next((one.begin for one in self._uses if one.begin > self._now), None)
-        look = next_look(self._seen, self._history, self._now)
+        look = next_probe(self._seen, self._history, self._now)
         times = [time for time in (begins, look, decision.wake, self._account.ended) if time is not None]
         self._now = max(min(times), self._now)
         if self._in_use() and not self._seen.server.spec.running:

@@ -67,12 +67,12 @@ async def test_xid_13_on_twenty_nodes_costs_no_node_and_is_explained_once(world:
         await world.sleep(120)
         assert {node.id for node in navarch.nodes(NodeState.ACTIVE)} == before
         assert navarch.plane is not None
-        assert navarch.plane.fleet.deck.book.repairs == {}
+        assert navarch.plane.fleet.context.state.repairs == {}
         assert navarch.work.cordoned == set()
-        deck = navarch.plane.fleet.deck
-        spec = deck.specs["training"]
+        context = navarch.plane.fleet.context
+        spec = context.specs["training"]
         told = explain_pool(
-            deck.book.view(spec, deck.started), navarch.plane.fleet.plan(spec), world.clock.now()
+            context.state.view(spec, context.started), navarch.plane.fleet.plan(spec), world.clock.now()
         )
         (sentence,) = [one for one in told if "XID 13" in one]
         assert "20 nodes" in sentence
@@ -113,7 +113,7 @@ async def test_work_is_restarted_where_a_policy_says_so_and_that_costs_no_node_h
         await world.sleep(3_600)
         assert {node.state for node in navarch.nodes()} == {NodeState.ACTIVE}
         assert navarch.plane is not None
-        holds = navarch.plane.fleet.deck.book.shelf("training").holds
+        holds = navarch.plane.fleet.context.state.pool("training").holds
         assert [(hold.code.value, hold.subject) for hold in holds] == [("attempts", sick.id)]
         assert len(navarch.cloud.bought) == 3
 
@@ -170,7 +170,7 @@ async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(w
         # So many at once look like one cause: nothing is touched before that is clear.
         assert len(navarch.nodes(NodeState.ACTIVE)) == 40
         holds = (
-            {hold.code.value for hold in navarch.plane.fleet.deck.book.shelf("training").holds}
+            {hold.code.value for hold in navarch.plane.fleet.context.state.pool("training").holds}
             if navarch.plane
             else set()
         )
@@ -182,7 +182,7 @@ async def test_a_rack_of_twenty_is_held_by_the_budget_and_replaced_at_its_pace(w
         def all_replaced() -> bool:
             nonlocal at_once
             if navarch.plane is not None:
-                repairs = navarch.plane.fleet.deck.book.repairs.values()
+                repairs = navarch.plane.fleet.context.state.repairs.values()
                 at_once = max(at_once, sum(begun(repair) for repair in repairs))
             return not gone & {node.id for node in navarch.nodes()}
 
@@ -209,7 +209,7 @@ async def _replace_one(world: World) -> None:
 
 async def _finished_once(navarch: Fleet, sick: str) -> None:
     assert navarch.plane is not None
-    repairs = [one for one in navarch.plane.fleet.deck.book.repairs.values() if one.node == sick]
+    repairs = [one for one in navarch.plane.fleet.context.state.repairs.values() if one.node == sick]
     assert [one.step for one in repairs] == [RepairStep.DONE]
     assert len(navarch.cloud.bought) == 3
     assert set(navarch.cloud.bought.values()) == {1}
@@ -270,7 +270,7 @@ async def test_health_that_flaps_for_an_hour_costs_at_most_one_node(world: World
         assert len(navarch.cloud.bought) <= 3
         assert navarch.plane is not None
         replaced = [
-            one for one in navarch.plane.fleet.deck.book.repairs.values() if one.step is RepairStep.DONE
+            one for one in navarch.plane.fleet.context.state.repairs.values() if one.step is RepairStep.DONE
         ]
         assert {one.node for one in replaced} <= {flapping.id}
 
@@ -289,7 +289,7 @@ async def test_a_drain_waits_for_an_api_server_that_is_away_and_goes_on_when_it_
         assert [node.id for node in navarch.nodes(NodeState.DRAINING)] == [sick.id]
         assert not navarch.machine_of(sick).ended.is_set()
         assert navarch.plane is not None
-        assert "does not answer" in navarch.plane.fleet.deck.book.pulses[sick.id].waits
+        assert "does not answer" in navarch.plane.fleet.context.state.heartbeats[sick.id].waits
         navarch.work.away = False
         await navarch.settled(2)
         assert sick.id not in {node.id for node in navarch.nodes()}

@@ -72,7 +72,9 @@ def replacement(before: Callable[[World], None]) -> Callable[[World], Coroutine[
             assert await stage.settled(Duration.of(hours=2))
             assert stage.fleet is not None
             repairs = [
-                one for one in stage.fleet.deck.book.repairs.values() if one.step is not RepairStep.CANCELLED
+                one
+                for one in stage.fleet.context.state.repairs.values()
+                if one.step is not RepairStep.CANCELLED
             ]
             assert [(one.node, one.step) for one in repairs] == [(sick.node, RepairStep.DONE)]
             passes = {name: count - passed.get(name, 0) for name, count in world.faults.hits.items()}

@@ -119,7 +119,7 @@ def writes_every_heartbeat(patch: pytest.MonkeyPatch) -> None:
 
     def heartbeat(self: AgentReports, *args: Any, **options: Any) -> Any:
         node = original(self, *args, **options)
-        self._moves.change(node)
+        self._writer.update_node(node)
         return node
 
     patch.setattr(AgentReports, "heartbeat", heartbeat)

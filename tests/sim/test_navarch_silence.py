@@ -14,7 +14,7 @@ HOUR_S = 3_600
 
 def holds(navarch: Fleet) -> set[HoldReason]:
     assert navarch.plane is not None
-    return {hold.code for hold in navarch.plane.fleet.deck.book.shelf("training").holds}
+    return {hold.code for hold in navarch.plane.fleet.context.state.pool("training").holds}
 
 
 def reboots(navarch: Fleet) -> list[int]:
@@ -43,7 +43,7 @@ async def test_a_killed_agent_costs_its_machine_nothing(world: World):
         assert untouched(navarch, 4)
         assert holds(navarch) == {HoldReason.SECOND_WITNESS}
         assert navarch.plane is not None
-        (hold,) = navarch.plane.fleet.deck.book.shelf("training").holds
+        (hold,) = navarch.plane.fleet.context.state.pool("training").holds
         assert (hold.subject, hold.hint) == (silent.id, f"navarch node approve {silent.id}")
         assert "the scheduler still reaches its machine" in hold.sentence
         navarch.start_agent(silent)
@@ -103,7 +103,8 @@ async def test_agents_that_fall_silent_together_are_left_alone_until_a_person_re
         assert untouched(navarch, size)
         assert navarch.plane is not None
         assert (
-            navarch.plane.fleet.deck.book.shelf("training").holds[0].hint == "navarch pool release training"
+            navarch.plane.fleet.context.state.pool("training").holds[0].hint
+            == "navarch pool release training"
         )
         await navarch.plane.orders.release("training", Requester("kim", "the rack lost power"))
         await navarch.until(lambda: bool(navarch.nodes(NodeState.DRAINING)))
@@ -142,5 +143,5 @@ async def test_a_fault_that_needs_two_sightings_is_seen_whatever_the_agents_cloc
             navarch.strike(sick, 74)
             await world.sleep(Duration.of(minutes=10).seconds)
         assert navarch.plane is not None
-        repairs = [one for one in navarch.plane.fleet.deck.book.repairs.values() if one.node == sick.id]
+        repairs = [one for one in navarch.plane.fleet.context.state.repairs.values() if one.node == sick.id]
         assert len(repairs) == 1

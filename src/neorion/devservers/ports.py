@@ -1,4 +1,4 @@
-"""What development servers need from outside the API's objects."""
+"""Ports of devservers: everything outside the API's objects."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ActivityProber(Protocol):
     """Looks into the pods of servers."""
 
-    async def look(self, pod: ObjectKey) -> str:
-        """What the probe says in the pod, in the words that `decide.read` understands.
+    async def probe(self, pod: ObjectKey) -> str:
+        """Runs the probe in the pod and returns its output, which `decide.read` parses.
 
         Raises an `Error` of any family when it cannot be run there, or takes too long.
         """
@@ -29,24 +29,24 @@ class ActivityProber(Protocol):
 
 
 class TerminalNotifier(Protocol):
-    """Speaks to whoever sits at a terminal of a server."""
+    """Writes to the open terminals of a server."""
 
-    async def tell(self, pod: ObjectKey, text: str) -> None:
-        """Shows a line in every open terminal of the pod. Raises an `Error` of any family when that cannot be done."""
+    async def write(self, pod: ObjectKey, text: str) -> None:
+        """Writes a line to every open terminal of the pod. Raises an `Error` of any family on failure."""
         ...
 
 
 class AlertHook(Protocol):
-    """Somebody outside who wants to hear of every warning."""
+    """A receiver of every warning outside the cluster."""
 
     async def send(self, alert: Alert) -> None:
-        """Tries a few times. Raises an `Error` of any family when nobody took it."""
+        """Sends a warning, with a few retries. Raises an `Error` of any family if it was not accepted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HostKey:
-    """What a server proves itself with. Its private half is a secret and stays out of logs."""
+    """Host key of a server. Its private half is a secret and stays out of logs."""
 
     private: str = field(repr=False)
     public: str
@@ -133,11 +133,11 @@ class OperatorMetrics(Protocol):
     """Counts what happens outside the API, and the servers themselves."""
 
     def oversee(self, servers: Iterable[DevServerObject]) -> None:
-        """All servers there are, to be gone through whenever somebody asks for figures."""
+        """Sets the servers that are counted at each scrape."""
         ...
 
-    def looked(self, *, well: bool) -> None:
-        """One look, and whether it saw anything."""
+    def probed(self, *, well: bool) -> None:
+        """Counts a probe, and whether it succeeded."""
         ...
 
     def warned(self, way: str, *, well: bool) -> None:
@@ -149,13 +149,13 @@ class NullOperatorMetrics:
     """Counts nothing."""
 
     def oversee(self, servers: Iterable[DevServerObject]) -> None:
-        """Nobody asked."""
+        """Does nothing."""
 
-    def looked(self, *, well: bool) -> None:
-        """Nobody asked."""
+    def probed(self, *, well: bool) -> None:
+        """Does nothing."""
 
     def warned(self, way: str, *, well: bool) -> None:
-        """Nobody asked."""
+        """Does nothing."""
 
 
 UNTALLIED = NullOperatorMetrics()

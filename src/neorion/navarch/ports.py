@@ -68,11 +68,11 @@ class DemandSource(Protocol):
 class PolicyEngine(Protocol):
     """An engine that evaluates policies within limits of time and memory. Situations are those of `decide.policy`."""
 
-    def sees(self, policy: str) -> frozenset[str]:
+    def variables(self, policy: str) -> frozenset[str]:
         """Return the variables that the policy's rules use. A situation may leave out the others."""
         ...
 
-    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
+    async def evaluate(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
         """Return one result for each situation, in order. NotFound for a policy that does not exist."""
         ...
 

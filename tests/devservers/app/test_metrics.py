@@ -48,8 +48,8 @@ def test_servers_are_counted_by_phase_and_their_cost_by_user():
 def test_looks_and_warnings_are_counted_by_their_result():
     metrics = Metrics()
     fleet = FleetMetrics(metrics)
-    fleet.looked(well=True)
-    fleet.looked(well=False)
+    fleet.probed(well=True)
+    fleet.probed(well=False)
     fleet.warned("webhook", well=False)
     assert {
         'neorion_devservers_looks_total{result="seen"} 1.0',

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from neorion.devservers.cli.commands.access_impl import CopyRequest, copy_of
 from neorion.devservers.cli.commands.cost_impl import CostRecord, bills, together
-from neorion.devservers.cli.commands.monitor_impl import gpu_words
+from neorion.devservers.cli.commands.monitor_impl import format_gpus
 from neorion.devservers.cli.flavor_table import FlavorRecord
 from neorion.devservers.cli.progress import ProgressPrinter
 from neorion.devservers.client import Progress, ProgressStep
@@ -97,7 +97,7 @@ def test_each_user_has_one_bill_and_the_dearest_comes_first():
     ],
 )
 def test_the_lines_of_nvidia_smi_are_read_and_rubbish_is_not(text: str, words: tuple[str, ...]):
-    assert gpu_words(text) == words
+    assert format_gpus(text) == words
 
 
 @pytest.mark.parametrize(

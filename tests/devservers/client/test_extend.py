@@ -112,7 +112,7 @@ def test_the_flavors_maximum_is_told_and_what_is_still_possible():
 def test_a_server_at_its_maximum_is_not_told_to_extend_by_nothing():
     with pytest.raises(QuotaExceeded) as refused:
         extended(running(Lifecycle(), CREATED + 4 * HOUR), CAPPED, HOUR, NOW)
-    assert "begins anew" in refused.value.hint
+    assert "begins a new time" in refused.value.hint
 
 
 def test_a_server_that_does_not_run_has_nothing_to_extend():

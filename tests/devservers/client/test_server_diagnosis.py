@@ -80,7 +80,7 @@ CASES = {
     "unseen": Case(
         a_server(SPEC),
         "No operator has looked at mydev since it was last changed.",
-        "Ask whoever runs the cluster whether the operator runs.",
+        "Ask an administrator whether the operator runs.",
     ),
     "unknown flavor": Case(
         observed(SPEC, known=False),
@@ -122,7 +122,7 @@ CASES = {
     "no class for its home": Case(
         observed(SPEC, home=replace(a_claim(), status=PersistentVolumeClaimStatus(phase="Pending"))),
         "Nothing makes a volume for the home: the cluster has no default storage class.",
-        "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
+        "Let an administrator make a class the default; or delete the server, and name one in spec.home.storageClass.",
     ),
     "no room in the quota": Case(
         observed(SPEC, body=FULL),
@@ -136,7 +136,7 @@ CASES = {
         "devctl events mydev",
     ),
     "stopped": Case(
-        observed(replace(SPEC, running=False)), "mydev is stopped: somebody stopped it.", "devctl start mydev"
+        observed(replace(SPEC, running=False)), "mydev is stopped: a user stopped it.", "devctl start mydev"
     ),
     "stopping": Case(
         observed(replace(SPEC, running=False), pod=a_pod()),
@@ -195,7 +195,7 @@ def test_everything_that_would_stop_it_is_told_with_its_time():
     told = stop_conditions(observed(replace(SPEC, lifecycle=lifecycle), pod=a_pod()), a_flavor(), NOW)
     assert told == (
         "At 2026-11-16 12:00 UTC, in 3h: its time is over then.",
-        "After 1h in which nobody uses it.",
+        "After 1h without use.",
         'At its hours: "0 19 * * *" in Europe/Athens.',
     )
 
@@ -204,7 +204,7 @@ def test_the_flavors_limits_are_told_as_if_the_server_had_asked_for_them():
     flavor = a_flavor(replace(FLAVOR, limits=FlavorLimits(max_ttl="2h", max_idle="30m")))
     assert stop_conditions(observed(SPEC, pod=a_pod()), flavor, NOW) == (
         "At 2026-11-16 10:00 UTC, in 1h: its time is over then.",
-        "After 30m in which nobody uses it.",
+        "After 30m without use.",
     )
 
 
@@ -238,7 +238,7 @@ def test_of_a_server_that_cannot_stop_it_is_told_what_holds_it():
     gone = replace(pod, meta=replace(pod.meta, deleted=CREATED.isoformat()))
     found = diagnose(observed(replace(SPEC, running=False), pod=gone))
     assert found.sentence == (
-        "mydev is stopping. What ran on node1 has not ended yet: that node does not answer."
+        "mydev is stopping. The pod on node1 has not ended yet: that node does not answer."
     )
     assert "devctl delete mydev" in found.hint
     assert diagnose(observed(SPEC, pod=gone)).hint == found.hint

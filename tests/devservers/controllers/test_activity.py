@@ -44,7 +44,7 @@ class Day:
         self.informers = InformerFactory(
             MemoryApi(MemoryCluster(self.clock), self.clock, "me"), self.clock, seeded_rng(1)
         )
-        self.mirrors = ClusterCache(self.informers)
+        self.cache = ClusterCache(self.informers)
         self.server = a_server(
             DevServerSpec(flavor="cpu-small", lifecycle=self.lifecycle),
             DevServerStatus(phase=Phase.RUNNING, running_since=CREATED),
@@ -55,7 +55,7 @@ class Day:
         self.informers.observe(POD, replace(pod, meta=self._next(labelled)))
         self._show()
 
-    async def look(self, pod: ObjectKey) -> str:
+    async def probe(self, pod: ObjectKey) -> str:
         assert pod == ObjectKey("dev-ann", "mydev-x")
         self.looks += 1
         lines = self.doing(self.passed)
@@ -63,13 +63,13 @@ class Day:
 
     async def pass_by(self, hours: float) -> StopReason | None:
         """Why the server was stopped meanwhile."""
-        looks, key = (
-            ActivityController(self.mirrors, self, self.clock, self.told.append),
+        probes, key = (
+            ActivityController(self.cache, self, self.clock, self.told.append),
             self.server.meta.key,
         )
         while self.passed < hours * HOUR:
-            wait = await looks.reconcile(key)
-            seen = self.mirrors.observed(key)
+            wait = await probes.reconcile(key)
+            seen = self.cache.observed(key)
             assert wait is not None
             assert wait.seconds > 0
             assert seen is not None
@@ -130,8 +130,8 @@ async def test_a_server_that_cannot_be_looked_into_runs_on_and_is_not_asked_all_
 async def test_what_was_seen_of_a_server_is_forgotten_with_it():
     day = Day(lambda _: "cpu 1000")
     await day.pass_by(0.1)
-    assert day.mirrors.sights
-    day.mirrors.servers.hear_gone(replace(day.server.meta, resource_version="1000"))
-    looks = ActivityController(day.mirrors, day, day.clock, day.told.append)
-    assert await looks.reconcile(day.server.meta.key) is None
-    assert not day.mirrors.sights
+    assert day.cache.sights
+    day.cache.servers.delete(replace(day.server.meta, resource_version="1000"))
+    probes = ActivityController(day.cache, day, day.clock, day.told.append)
+    assert await probes.reconcile(day.server.meta.key) is None
+    assert not day.cache.sights

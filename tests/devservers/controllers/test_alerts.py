@@ -31,7 +31,7 @@ class People:
         self.heard: list[str] = []
         self.counted: list[tuple[str, bool]] = []
 
-    async def tell(self, pod: ObjectKey, text: str) -> None:
+    async def write(self, pod: ObjectKey, text: str) -> None:
         self._hear(f"{pod}: {text}")
 
     async def send(self, alert: Alert) -> None:
@@ -44,7 +44,7 @@ class People:
 
     def oversee(self, servers: object) -> None: ...
 
-    def looked(self, *, well: bool) -> None: ...
+    def probed(self, *, well: bool) -> None: ...
 
     def warned(self, way: str, *, well: bool) -> None:
         self.counted.append((way, well))
@@ -52,19 +52,19 @@ class People:
 
 def world() -> ClusterCache:
     informers = InformerFactory(MemoryApi(MemoryCluster(CLOCK), CLOCK, "me"), CLOCK, seeded_rng(1))
-    mirrors = ClusterCache(informers)
+    cache = ClusterCache(informers)
     server, pod = a_server(), a_pod()
     labelled = replace(pod.meta, labels={SERVER_LABEL: "mydev"}, resource_version="1")
     informers.observe(DEVSERVERS, replace(server, meta=replace(server.meta, resource_version="1")))
     informers.observe(POD, replace(pod, meta=labelled))
-    return mirrors
+    return cache
 
 
 async def carried(alerts: AlertController, alert: Alert) -> None:
-    errands: list[AlertDelivery] = []
-    alerts.teller(errands.append)(alert)
-    for errand in errands:
-        await alerts.reconcile(errand)
+    deliveries: list[AlertDelivery] = []
+    alerts.sender(deliveries.append)(alert)
+    for delivery in deliveries:
+        await alerts.reconcile(delivery)
 
 
 async def test_a_warning_goes_both_ways():
@@ -83,10 +83,10 @@ async def test_one_way_that_is_broken_does_not_stop_the_other():
 
 async def test_a_way_that_there_is_not_is_no_errand():
     people = People()
-    assert AlertController(world(), people, None, CLOCK).errands(ALERT) == [
+    assert AlertController(world(), people, None, CLOCK).deliveries(ALERT) == [
         AlertDelivery(ALERT, AlertChannel.TERMINALS)
     ]
-    assert AlertController(world(), None, None, CLOCK).errands(ALERT) == []
+    assert AlertController(world(), None, None, CLOCK).deliveries(ALERT) == []
 
 
 async def test_who_is_warned_too_late_is_not_warned():

@@ -28,15 +28,15 @@ def a_server_of_ann(name: str, asks: str, stands: str) -> DevServerObject:
 def test_a_server_that_asks_for_what_it_does_not_get_still_counts_on_the_flavor_it_has():
     clock = SystemClock()
     informers = InformerFactory(MemoryApi(MemoryCluster(clock), clock, "operator"), clock, system_rng())
-    mirrors = ClusterCache(informers)
+    cache = ClusterCache(informers)
     informers.observe(DEVSERVERFLAVORS, SCARCE)
     informers.observe(DEVSERVERS, a_server_of_ann("first", asks="nope", stands="scarce"))
     informers.observe(DEVSERVERS, a_server_of_ann("second", asks="scarce", stands="scarce"))
 
-    first, second = (mirrors.observed(ObjectKey("dev-ann", name)) for name in ("first", "second"))
+    first, second = (cache.observed(ObjectKey("dev-ann", name)) for name in ("first", "second"))
     assert first is not None
     assert second is not None
     assert (first.flavor, first.standing, second.standing) == (None, SCARCE, None)
     assert second.ahead == 1
-    assert list(mirrors.on_flavor(SCARCE)) == [ObjectKey("dev-ann", "first"), ObjectKey("dev-ann", "second")]
-    assert list(mirrors.behind(first.server)) == [ObjectKey("dev-ann", "second")]
+    assert list(cache.on_flavor(SCARCE)) == [ObjectKey("dev-ann", "first"), ObjectKey("dev-ann", "second")]
+    assert list(cache.competing_servers(first.server)) == [ObjectKey("dev-ann", "second")]

@@ -33,10 +33,10 @@ async def test_a_new_server_tells_of_itself_once_what_it_is_made_of_is_there():
     cluster = MemoryCluster(clock)
     api = MemoryApi(cluster, clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Writers(
+    writers = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), writers, SETTINGS, clock)
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
     informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))
@@ -88,9 +88,9 @@ async def test_a_refusal_is_told_to_the_user_and_the_server_still_ends_at_its_ti
     api.scarce = scarce
     informers = InformerFactory(api, clock, system_rng())
     applier, recorder = Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock)
-    hands = Writers(api, applier, recorder, UNFENCED, keys=HostKeyGenerator())
+    writers = Writers(api, applier, recorder, UNFENCED, keys=HostKeyGenerator())
     servers = DevServerController(
-        ClusterCache(informers), hands, replace(SETTINGS, tools_image="tools"), clock
+        ClusterCache(informers), writers, replace(SETTINGS, tools_image="tools"), clock
     )
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     spec = {"flavor": "cpu-small", "lifecycle": {"expirationTime": "2020-01-01T00:00:00Z"}}
@@ -123,10 +123,10 @@ async def test_a_resize_that_is_refused_is_told_and_the_server_goes_on():
     clock = SystemClock()
     api = Stiff(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Writers(
+    writers = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), writers, SETTINGS, clock)
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
     informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))
@@ -163,10 +163,10 @@ async def test_a_server_is_not_deleted_by_whoever_has_not_heard_of_its_users_las
     clock = VirtualClock(lambda: 0.0)
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Writers(
+    writers = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), writers, SETTINGS, clock)
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     over = {} if spec.get("running", True) else {STOPPED_BECAUSE: StopReason.EXPIRED.value}
     meta = {"name": KEY.name, "namespace": KEY.namespace, "annotations": over}
@@ -188,10 +188,10 @@ async def test_a_deployment_that_another_controller_changes_is_repaired_rarely_a
     clock = VirtualClock(lambda: now)
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Writers(
+    writers = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    servers = DevServerController(ClusterCache(informers), hands, SETTINGS, clock)
+    servers = DevServerController(ClusterCache(informers), writers, SETTINGS, clock)
     informers.observe(DEVSERVERFLAVORS, await api.create(DEVSERVERFLAVORS, a_flavor()))
     wanted = {"metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {"flavor": "cpu-small"}}
     informers.observe(DEVSERVERS, await api.create(DEVSERVERS, wanted))

@@ -36,11 +36,11 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
     clock = SystemClock()
     api = MemoryApi(MemoryCluster(clock), clock, "operator")
     informers = InformerFactory(api, clock, system_rng())
-    hands = Writers(
+    writers = Writers(
         api, Applier(api, "devservers", informers), EventRecorder(api, "any", "any", clock), UNFENCED
     )
-    mirrors = ClusterCache(informers)
-    reconciler = HomeController(mirrors, hands, clock)
+    cache = ClusterCache(informers)
+    reconciler = HomeController(cache, writers, clock)
     home: dict[str, Any] = {
         "name": home_name(KEY.name),
         "namespace": KEY.namespace,
@@ -56,7 +56,7 @@ async def test_a_home_past_its_day_goes_unless_a_server_may_still_take_it_or_mar
             await api.delete(DEVSERVERS, KEY.name, KEY.namespace)
             there = await api.get(DEVSERVERS, KEY.name, KEY.namespace)
         if server == "unreadable":
-            mirrors.servers.hear_unreadable(there.meta, "It was written by a newer program.")
+            cache.servers.mark_unreadable(there.meta, "It was written by a newer program.")
         else:
             informers.observe(DEVSERVERS, there)
 

@@ -55,16 +55,16 @@ async def test_whether_a_key_is_there_is_found_out_without_reading_or_touching_i
 
 
 class Shop:
-    """An operator's hands with tools for SSH, and one server that was asked for."""
+    """An operator's writers with tools for SSH, and one server that was asked for."""
 
     def __init__(self) -> None:
         clock = SystemClock()
         self.api = api()
         informers = InformerFactory(self.api, clock, system_rng())
-        self.mirrors = ClusterCache(informers)
+        self.cache = ClusterCache(informers)
         self.informers = informers
         self.recorder = EventRecorder(self.api, "devservers.io/operator", "one", clock)
-        hands = Writers(
+        writers = Writers(
             self.api,
             Applier(self.api, "devservers", informers),
             self.recorder,
@@ -72,7 +72,7 @@ class Shop:
             keys=HostKeyGenerator(),
         )
         self.servers = DevServerController(
-            self.mirrors, hands, replace(SETTINGS, tools_image="tools:1"), clock
+            self.cache, writers, replace(SETTINGS, tools_image="tools:1"), clock
         )
 
     async def look(self) -> str | None:

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neorion.devservers.decide.activity import FRESH, ActivitySignal, ActivitySnapshot, ActivitySource
+from neorion.devservers.decide.idle_detection import FRESH, ActivitySignal, ActivitySnapshot, ActivitySource
 from neorion.devservers.decide.lifetime import (
-    RunningServer,
+    LifetimeInput,
     deadline,
     due,
     next_start,
@@ -29,8 +29,8 @@ def running(
     look: ActivitySnapshot | None = None,
     limits: FlavorLimits | None = None,
     told: Deadline | None = None,
-) -> RunningServer:
-    return RunningServer(lifecycle, START, limits or FlavorLimits(), START, look, told)
+) -> LifetimeInput:
+    return LifetimeInput(lifecycle, START, limits or FlavorLimits(), START, look, told)
 
 
 def ends(lifecycle: Lifecycle, *, look: ActivitySnapshot | None = None, limits: FlavorLimits | None = None):

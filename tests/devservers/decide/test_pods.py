@@ -60,7 +60,7 @@ def test_a_node_that_does_not_answer_is_told_as_what_holds_up_the_next_pod():
     assert early.wake is not None
     late = decide(seen, SETTINGS, early.wake).status
     assert late.phase is Phase.PENDING
-    assert late.message == "What ran on node1 has not ended yet: that node does not answer."
+    assert late.message == "The pod on node1 has not ended yet: that node does not answer."
     stopped = changed(seen, server=a_server(replace(QUIET, running=False)))
     resting = decide(stopped, SETTINGS, early.wake).status
     assert (resting.phase, resting.message) == (Phase.STOPPING, late.message)

@@ -14,9 +14,9 @@ from neorion.devservers.decide import (
     StopServer,
     decide,
     failed_probe,
-    next_look,
+    next_probe,
 )
-from neorion.devservers.decide.probe_schedule import LOOK_LEAST, LOOK_MOST
+from neorion.devservers.decide.probe_schedule import PROBE_INTERVAL_MAX, PROBE_INTERVAL_MIN
 from neorion.devservers.model import (
     ConditionType,
     DevServerSpec,
@@ -51,11 +51,11 @@ def told(observed: Observed, now: timedelta, kind: ConditionType = ConditionType
 
 
 def test_a_server_that_runs_is_looked_into_at_once_and_a_moment_later():
-    assert next_look(seen(), None, CREATED) == CREATED
+    assert next_probe(seen(), None, CREATED) == CREATED
     first = ActivityHistory("mydev-x", CREATED, timedelta(0))
-    assert next_look(seen(), first, CREATED) == CREATED + LOOK_LEAST
+    assert next_probe(seen(), first, CREATED) == CREATED + PROBE_INTERVAL_MIN
     other = ActivityHistory("mydev-old", CREATED, timedelta(0), ActivitySnapshot(CREATED))
-    assert next_look(seen(), other, CREATED) == CREATED
+    assert next_probe(seen(), other, CREATED) == CREATED
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_server_that_runs_is_looked_into_at_once_and_a_moment_later():
     ids=["it never stops by itself", "it starts", "it rests", "it has no pod"],
 )
 def test_nobody_looks_into_what_cannot_be_idle(observed: Observed):
-    assert next_look(observed, None, CREATED) is None
+    assert next_probe(observed, None, CREATED) is None
 
 
 @pytest.mark.parametrize(
@@ -79,19 +79,19 @@ def test_nobody_looks_into_what_cannot_be_idle(observed: Observed):
 )
 def test_looks_come_for_each_warning_and_the_end(taken: float, next_one: float):
     look = ActivitySnapshot(CREATED + taken * MINUTE)
-    assert next_look(seen(look), sight(look), look.taken) == CREATED + next_one * MINUTE
+    assert next_probe(seen(look), sight(look), look.taken) == CREATED + next_one * MINUTE
 
 
 def test_who_cannot_be_looked_into_is_tried_later_and_later():
     lost = failed_probe(None, "mydev-x", CREATED)
     waits: list[timedelta] = []
     for _ in range(10):
-        found = next_look(seen(lost.look), lost, CREATED)
+        found = next_probe(seen(lost.look), lost, CREATED)
         assert found is not None
         waits.append(found - lost.taken)
         lost = failed_probe(lost, "mydev-x", CREATED)
     assert waits == sorted(waits)
-    assert (waits[0], waits[-1]) == (2 * LOOK_LEAST, LOOK_MOST)
+    assert (waits[0], waits[-1]) == (2 * PROBE_INTERVAL_MIN, PROBE_INTERVAL_MAX)
 
 
 def test_an_unused_server_is_told_to_be_idle_warned_of_and_stopped():

@@ -155,7 +155,7 @@ async def test_a_machine_is_set_up_by_commands_that_know_who_it_is(place: Place)
         f"echo {{{{.NodeID}}}} {{{{ .ControlPlane }}}} {{{{.Pool}}}} {{{{.Region}}}} > {log}",
         f"echo second >> {log}; echo {{{{.Token}}}} said; echo and this >&2",
     )
-    async with running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder)) as it:
+    async with running(pool, seller=Loopback, bootstrapper=SshBootstrapper(place.folder)) as it:
         async with machine(it, place):
             await set_up(it, 2)
         (node,) = it.nodes()
@@ -170,7 +170,7 @@ async def test_a_machine_is_set_up_by_commands_that_know_who_it_is(place: Place)
 
 async def test_the_token_of_a_command_lets_that_one_machine_join(place: Place):
     pool = place.pool(f"echo {{{{.Token}}}} > {place.folder / 'token'}")
-    async with running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder)) as it:
+    async with running(pool, seller=Loopback, bootstrapper=SshBootstrapper(place.folder)) as it:
         async with machine(it, place):
             await set_up(it, 1)
         (node,) = it.nodes()
@@ -188,7 +188,7 @@ async def test_a_command_that_fails_is_told_with_its_output_and_tried_again_from
         f"echo three >> {log}",
     )
     disk = MemoryDisk()
-    async with running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder), disk=disk) as it:
+    async with running(pool, seller=Loopback, bootstrapper=SshBootstrapper(place.folder), disk=disk) as it:
         async with machine(it, place):
             _, failed, *_ = await told(it, "setup.command", count=2)
         assert failed.sentence == "setup command 2 of 3 ended with 3"
@@ -196,7 +196,7 @@ async def test_a_command_that_fails_is_told_with_its_output_and_tried_again_from
         cloud = it.cloud
     # Another control plane goes on where this one was.
     async with running(
-        pool, seller=Loopback, outfitter=SshBootstrapper(place.folder), disk=disk, cloud=cloud
+        pool, seller=Loopback, bootstrapper=SshBootstrapper(place.folder), disk=disk, cloud=cloud
     ) as it:
         async with place.sshd():
             await set_up(it, 3)
@@ -205,7 +205,7 @@ async def test_a_command_that_fails_is_told_with_its_output_and_tried_again_from
 
 async def test_a_machine_that_shows_another_key_is_not_entered(place: Place):
     pool = place.pool(f"touch {place.folder}/entered")
-    async with running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder)) as it:
+    async with running(pool, seller=Loopback, bootstrapper=SshBootstrapper(place.folder)) as it:
         await it.plane.fleet.tick()
         place.boot(startup_script(b"somebody else"))
         async with place.sshd():
@@ -216,7 +216,7 @@ async def test_a_machine_that_shows_another_key_is_not_entered(place: Place):
 async def test_a_key_that_is_believed_at_first_is_written_down(place: Place):
     pool = place.pool("true", first_contact=True)
     place.boot(startup_script(b"its own"))
-    async with place.sshd(), running(pool, seller=Loopback, outfitter=SshBootstrapper(place.folder)) as it:
+    async with place.sshd(), running(pool, seller=Loopback, bootstrapper=SshBootstrapper(place.folder)) as it:
         await set_up(it, 1)
         (pinned,) = await story(it, "setup.pinned")
         assert public_key(b"its own") in pinned.sentence
@@ -224,25 +224,25 @@ async def test_a_key_that_is_believed_at_first_is_written_down(place: Place):
 
 
 async def test_after_the_first_contact_no_other_key_is_believed(place: Place):
-    outfitter, way = SshBootstrapper(place.folder), place.pool().bootstrap
+    bootstrapper, way = SshBootstrapper(place.folder), place.pool().bootstrap
     door = SshTarget(("127.0.0.1",), place.port, way.user, way.key_path, b"", first_contact=True)
     place.boot(startup_script(b"its own"))
-    async with place.sshd(), outfitter.enter(door) as shell:
+    async with place.sshd(), bootstrapper.enter(door) as shell:
         known = replace(door, host_key=shell.host_key)
-    async with place.sshd(), outfitter.enter(known):
+    async with place.sshd(), bootstrapper.enter(known):
         pass
     place.boot(startup_script(b"somebody else"))
     async with place.sshd():
         with pytest.raises(Retry) as refused:
-            async with outfitter.enter(known):
+            async with bootstrapper.enter(known):
                 pass
         assert refused.value.code == "bootstrap.host_key"
 
 
 async def test_a_command_that_hangs_is_ended_and_told(place: Place):
     pool = place.pool("echo begun; exec sleep 300")
-    outfitter = SshBootstrapper(place.folder, command_s=15.0)
-    async with running(pool, seller=Loopback, outfitter=outfitter) as it, machine(it, place):
+    bootstrapper = SshBootstrapper(place.folder, command_s=15.0)
+    async with running(pool, seller=Loopback, bootstrapper=bootstrapper) as it, machine(it, place):
         line = (await told(it, "setup.command"))[0]
         assert line.sentence == "setup command 1 of 1 failed: it did not end within 15 s"
         assert line.data["output"] == "begun\n"
@@ -267,9 +267,9 @@ def test_a_value_is_one_word_to_the_shell_whatever_it_holds(value: str):
 
 
 def test_keys_that_cannot_be_used_are_refused_before_anything_is_bought(tmp_path: Path):
-    outfitter = SshBootstrapper(tmp_path)
+    bootstrapper = SshBootstrapper(tmp_path)
     with pytest.raises(Denied):
-        outfitter.check_key("none")
+        bootstrapper.check_key("none")
     (tmp_path / "bad").write_text("no key")
     with pytest.raises(Invalid):
-        outfitter.check_key("bad")
+        bootstrapper.check_key("bad")

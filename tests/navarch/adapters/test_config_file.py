@@ -148,7 +148,7 @@ def mistakes(text: str) -> list[tuple[str, str, str]]:
 
 def test_the_documents_complete_example_loads_as_it_stands():
     file = loads(DOCUMENT, ConfigFile, {})
-    assert file.server.place[1] == 50051
+    assert file.server.bind_address[1] == 50051
     training, inference = pool_specs(file).values()
     assert (training.scaling.least, training.scaling.most) == (2, 20)
     assert training.scaling.cooldown == Duration.of(minutes=10)

@@ -8,7 +8,7 @@ import pytest
 from neorion.keel.base import Error
 from neorion.keel.config import InvalidConfig, loads
 from neorion.navarch.adapters.config_file import ConfigFile, pool_specs
-from neorion.navarch.app.bootstrapper import outfitter, reachable
+from neorion.navarch.app.bootstrapper import make_bootstrapper, reachable
 
 FILE = """
 server: {{ address: "{address}", external_address: "{external}" }}
@@ -61,11 +61,11 @@ def test_agents_are_told_where_the_control_plane_is_if_anybody_knows(address: st
 def test_commands_that_name_a_control_plane_which_nobody_can_find_are_refused(tmp_path: Path):
     wanted = file("agent --server {{.ControlPlane}}")
     with pytest.raises(Error) as refused:
-        outfitter(wanted, pool_specs(wanted), tmp_path)
+        make_bootstrapper(wanted, pool_specs(wanted), tmp_path)
     assert refused.value.code == "bootstrap.no_key"
     asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(tmp_path / "key"))
     with pytest.raises(Error) as refused:
-        outfitter(wanted, pool_specs(wanted), tmp_path)
+        make_bootstrapper(wanted, pool_specs(wanted), tmp_path)
     assert refused.value.code == "navarch.no_address"
     known = file("agent --server {{.ControlPlane}}", external="navarch.example.com:50051")
-    assert outfitter(known, pool_specs(known), tmp_path) is not None
+    assert make_bootstrapper(known, pool_specs(known), tmp_path) is not None

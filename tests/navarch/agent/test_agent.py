@@ -88,7 +88,7 @@ async def living(
 
 def seen(it: Running, node: Node, *codes: int) -> Callable[[], Awaitable[bool]]:
     async def so() -> bool:
-        found = it.plane.fleet.deck.book.events.get(node.id, ())
+        found = it.plane.fleet.context.state.events.get(node.id, ())
         return [event.xid for event in found] == list(codes)
 
     return so
@@ -134,11 +134,11 @@ async def test_fewer_gpus_than_were_bought_are_told_and_their_return_too():
     bench = Bench()
     async with running(spec(1, timing=QUICK)) as it:
         node = await booted(it)
-        book = it.plane.fleet.deck.book
+        state = it.plane.fleet.context.state
 
         def found(*counts: float) -> Callable[[], Awaitable[bool]]:
             async def so() -> bool:
-                return [event.metrics["found"] for event in book.events.get(node.id, ())] == list(counts)
+                return [event.metrics["found"] for event in state.events.get(node.id, ())] == list(counts)
 
             return so
 
@@ -152,7 +152,7 @@ async def test_fewer_gpus_than_were_bought_are_told_and_their_return_too():
             await it.until(found(7))
             bench.blind, bench.count = False, 8
             await it.until(found(7, 8))
-            assert book.events[node.id][0].kind is EventKind.GPU_MISSING
+            assert state.events[node.id][0].kind is EventKind.GPU_MISSING
 
 
 async def test_a_new_machine_with_fewer_gpus_than_were_bought_never_serves():
@@ -169,7 +169,7 @@ async def test_a_new_machine_with_fewer_gpus_than_were_bought_never_serves():
         reports.heartbeat = heard
 
         async def given_back() -> bool:
-            return node.id not in it.plane.fleet.deck.book.nodes
+            return node.id not in it.plane.fleet.context.state.nodes
 
         async with living(it, node, bench):
             await it.until(given_back)
@@ -180,7 +180,7 @@ async def test_a_new_machine_with_fewer_gpus_than_were_bought_never_serves():
 
 async def treated(it: Running, step: RepairStep) -> None:
     async def so() -> bool:
-        return any(repair.step is step for repair in it.plane.fleet.deck.book.repairs.values())
+        return any(repair.step is step for repair in it.plane.fleet.context.state.repairs.values())
 
     await it.until(so)
 
@@ -189,7 +189,7 @@ async def serves(it: Running, node: Node) -> None:
     """One that is sick before it serves is given back, not treated."""
 
     async def so() -> bool:
-        return it.plane.fleet.deck.book.nodes[node.id].state is NodeState.ACTIVE
+        return it.plane.fleet.context.state.nodes[node.id].state is NodeState.ACTIVE
 
     await it.until(so)
 
@@ -219,7 +219,7 @@ async def test_a_machine_that_was_treated_serves_when_it_passed_its_test_anew():
             for _ in range(6):
                 await bench.looks.get()
             await it.plane.fleet.tick()
-            assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.VERIFYING
+            assert it.plane.fleet.context.state.nodes[node.id].state is NodeState.VERIFYING
             bench.testable.set()
             await treated(it, RepairStep.DONE)
 
@@ -245,7 +245,7 @@ async def test_a_reboot_is_begun_once_although_it_is_ordered_until_the_machine_i
             for _ in range(6):
                 await bench.looks.get()
         assert bench.treated == [(Remedy.REBOOT, 0)]
-        (repair,) = it.plane.fleet.deck.book.open_repairs.values()
+        (repair,) = it.plane.fleet.context.state.open_repairs.values()
         assert repair.step is RepairStep.TREATING
 
 
@@ -272,7 +272,7 @@ async def test_an_agent_ends_when_its_node_is_no_more():
                 tasks.start_soon(agent_of(it, node, bench).run, JOIN, memory)
                 bench.see(31)
                 await it.until(seen(it, node, 31))
-                book = it.plane.fleet.deck.book
-                del book.nodes[node.id]
-                book.shelf(node.pool).roll.drop(node.id)
+                state = it.plane.fleet.context.state
+                del state.nodes[node.id]
+                state.pool(node.pool).roll.drop(node.id)
         assert len(memory.outbox) == 0

@@ -73,5 +73,5 @@ async def test_every_event_is_counted_once_in_its_order(
             if number == len(lives) - 1:
                 while world.outbox:
                     await world.tell(it, token, answered=True)
-                counted = [int(one.message) for one in it.plane.fleet.deck.book.events.get(node.id, ())]
+                counted = [int(one.message) for one in it.plane.fleet.context.state.events.get(node.id, ())]
                 assert counted == list(range(1, world.seen + 1))

@@ -84,7 +84,7 @@ async def test_recorded_events_are_judged_anew_by_a_changed_policy(tmp_path: Pat
     async with running(spec(1)) as plane:
         (node,) = await plane.serving(1)
         agent = plane.agent(plane.plane.keys.token_of(node.id))
-        at = plane.plane.fleet.deck.clock.now().ns // 1_000_000
+        at = plane.plane.fleet.context.clock.now().ns // 1_000_000
         event = pb.HealthEvent(kind="xid", xid=13, gpu=0, at_ms=at)
         await agent.report(pb.ReportRequest(boot="one", first=1, events=[event]))
         stories = await recorded(NavarchClient(plane.dial(OPERATOR)), "")

@@ -41,16 +41,16 @@ class Patient:
 
 async def test_nobody_waits_for_setup_commands_of_other_machines(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(effect_runner, "AT_ONCE_MAX", 1)
-    async with running(spec(2, bootstrap=Bootstrap(("train --for ever",))), outfitter=Patient()) as it:
+    async with running(spec(2, bootstrap=Bootstrap(("train --for ever",))), bootstrapper=Patient()) as it:
 
         async def bought() -> bool:
             return len(it.nodes(NodeState.BOOTING)) == 2
 
         await it.until(bought)
         first, _ = it.nodes()
-        it.plane.fleet.moves.node(first, NodeState.TERMINATING, "a test does not want it")
+        it.plane.fleet.writer.transition_node(first, NodeState.TERMINATING, "a test does not want it")
 
         async def gone() -> bool:
-            return first.id not in it.plane.fleet.deck.book.nodes
+            return first.id not in it.plane.fleet.context.state.nodes
 
         await it.until(gone)

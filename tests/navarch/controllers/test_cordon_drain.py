@@ -1,4 +1,4 @@
-"""What the scheduler believes is what the book says, in the end."""
+"""What the scheduler believes is what the state says, in the end."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -48,8 +48,8 @@ async def test_a_node_that_goes_back_to_work_while_it_is_being_cordoned_takes_wo
         (node,) = await it.serving(1)
         it.plane.fleet.reports.heartbeat(node.id, (), tested=True)
         await it.turn()
-        deck, slow = it.plane.fleet.deck, Slow()
-        deck.world = replace(deck.world, scheduler=slow)
+        context, slow = it.plane.fleet.context, Slow()
+        context.backends = replace(context.backends, scheduler=slow)
         await it.plane.orders.cordon(node.id, ASKER)
         with anyio.fail_after(60):
             await slow.asked.wait()
@@ -104,14 +104,14 @@ async def settle(it: Running) -> None:
 async def test_a_node_is_active_only_when_the_scheduler_places_work_on_it():
     async with running(spec(1)) as it:
         (node,) = await it.serving(1)
-        deck, unwilling = it.plane.fleet.deck, Unwilling()
-        deck.world = replace(deck.world, scheduler=unwilling)
+        context, unwilling = it.plane.fleet.context, Unwilling()
+        context.backends = replace(context.backends, scheduler=unwilling)
         await it.plane.orders.cordon(node.id, ASKER)
         await it.turn()
         await it.plane.orders.uncordon(node.id, ASKER)
         await settle(it)
         assert it.nodes(NodeState.ACTIVE) == []
-        assert "has not joined the cluster" in deck.book.pulses[node.id].waits
+        assert "has not joined the cluster" in context.state.heartbeats[node.id].waits
         unwilling.joined = True
         with anyio.fail_after(60):
             await it.until(some(it, NodeState.ACTIVE))

@@ -52,7 +52,7 @@ class Shop:
                 yield it
 
     async def machines(self, it: Running) -> list[Machine]:
-        return list(await self.rig.provider.list(it.plane.fleet.deck.installation.id))
+        return list(await self.rig.provider.list(it.plane.fleet.context.installation.id))
 
     async def order(self, it: Running) -> None:
         await it.plane.orders.pause(self.spec.name, Requester("a test"))
@@ -88,24 +88,24 @@ async def test_a_machine_whose_answer_was_lost_is_taken_in_by_the_next_life(shop
         # Before it is ordered: the wheel turns by itself, and buys as well.
         shop.rig.lose_answers()
         await shop.order(it)
-        (purchase,) = it.plane.fleet.deck.book.purchases
+        (purchase,) = it.plane.fleet.context.state.purchases
         with pytest.raises(Deadline):
-            await it.plane.fleet.buyer.buy(purchase)
+            await it.plane.fleet.provisioner.buy(purchase)
     disk.crash()
     shop.rig.answer_again()
     async with shop.running(disk) as it:
         await it.plane.sweep.tick()
         (node,), (machine,) = it.nodes(), await shop.machines(it)
         assert (node.state, node.machine) == (NodeState.BOOTING, machine.id)
-        assert it.plane.fleet.deck.book.purchases[purchase].state is PurchaseState.BOUGHT
+        assert it.plane.fleet.context.state.purchases[purchase].state is PurchaseState.BOUGHT
 
 
 async def test_a_machine_that_the_book_gave_up_is_given_back(shop: Shop):
     async with shop.running() as it:
         node = await shop.bought(it)
-        ending = it.plane.fleet.moves.node(node, NodeState.TERMINATING, "a test forgets it")
-        it.plane.fleet.moves.node(ending, NodeState.TERMINATED, "a test forgets it")
-        await it.plane.fleet.deck.journal.wait_durable()
+        ending = it.plane.fleet.writer.transition_node(node, NodeState.TERMINATING, "a test forgets it")
+        it.plane.fleet.writer.transition_node(ending, NodeState.TERMINATED, "a test forgets it")
+        await it.plane.fleet.context.journal.wait_durable()
         await it.plane.sweep.tick()
         assert await shop.machines(it) == []
         assert [finding.code for finding in it.plane.sweep.findings.values()] == ["navarch.orphan"]
@@ -113,7 +113,7 @@ async def test_a_machine_that_the_book_gave_up_is_given_back(shop: Shop):
 
 async def test_a_machine_that_nobody_here_asked_for_is_told_of_and_left_alone(shop: Shop):
     async with shop.running() as it:
-        owner = it.plane.fleet.deck.installation.id
+        owner = it.plane.fleet.context.installation.id
         foreign = replace(shop.rig.intent, id=SystemIds().new(IntentId), owner=owner)
         machine = await shop.rig.provider.provision(foreign)
         await it.plane.sweep.tick()
@@ -152,12 +152,12 @@ async def test_the_scheduler_forgets_no_node_that_the_store_counts_as_serving(
     monkeypatch.setattr(garbage_collection, "GRACE", Duration(0))
     scheduler = StoreReader()
     async with running(spec(1), behaviour=INSTANT, scheduler=scheduler) as it:
-        scheduler.store = it.plane.fleet.deck.store
+        scheduler.store = it.plane.fleet.context.store
         (node,) = await it.serving(1)
         await it.plane.orders.pause("training", Requester("a test"))
         it.cloud.vanish(it.cloud.machines[node.machine])
         # Its agent is not heard any more.
-        it.plane.fleet.deck.book.pulses.pop(node.id)
+        it.plane.fleet.context.state.heartbeats.pop(node.id)
         for _ in range(garbage_collection.MISSING_TIMES):
             await it.plane.sweep.tick()
         await it.turn()
@@ -167,7 +167,7 @@ async def test_the_scheduler_forgets_no_node_that_the_store_counts_as_serving(
 async def test_a_machine_that_is_there_keeps_its_record_and_is_known_better(shop: Shop):
     async with shop.running() as it:
         node = await shop.bought(it)
-        it.plane.fleet.moves.change(structs.replace(node, machine_name="", host="", address=""))
+        it.plane.fleet.writer.update_node(structs.replace(node, machine_name="", host="", address=""))
         for _ in range(3):
             await it.plane.sweep.tick()
         (kept,), (machine,) = it.nodes(), await shop.machines(it)
@@ -199,12 +199,12 @@ async def sulking(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[tuple[Runni
 
 
 async def forgotten(it: Running, *nodes: Node) -> None:
-    """Machines of which the book knows nothing any more, in a pool that buys no others."""
+    """Machines of which the state knows nothing any more, in a pool that buys no others."""
     await it.plane.orders.pause("training", Requester("a test"))
     for node in nodes:
-        ending = it.plane.fleet.moves.node(node, NodeState.TERMINATING, "a test forgets it")
-        it.plane.fleet.moves.node(ending, NodeState.TERMINATED, "a test forgets it")
-    await it.plane.fleet.deck.journal.wait_durable()
+        ending = it.plane.fleet.writer.transition_node(node, NodeState.TERMINATING, "a test forgets it")
+        it.plane.fleet.writer.transition_node(ending, NodeState.TERMINATED, "a test forgets it")
+    await it.plane.fleet.context.journal.wait_durable()
 
 
 async def test_an_orphan_that_does_not_go_keeps_no_other_from_going(monkeypatch: pytest.MonkeyPatch):
@@ -213,7 +213,7 @@ async def test_an_orphan_that_does_not_go_keeps_no_other_from_going(monkeypatch:
         provider.spared = nodes[0].machine
         await forgotten(it, *nodes)
         await it.plane.sweep.tick()
-        left = await provider.list(it.plane.fleet.deck.installation.id)
+        left = await provider.list(it.plane.fleet.context.installation.id)
         assert [machine.id for machine in left] == [provider.spared]
 
 
@@ -235,6 +235,7 @@ async def test_a_ghost_that_nobody_can_confirm_keeps_no_other_from_being_closed(
         monkeypatch.setattr(provider, "describe", silent)
         for _ in range(garbage_collection.MISSING_TIMES):
             await it.plane.sweep.tick()
+        await it.turn()
         assert len(others) == 2
         assert [node.id for node in it.nodes()] == [first.id]
 
@@ -245,14 +246,14 @@ async def test_what_changes_while_an_orphan_is_given_back_is_not_undone(monkeypa
         provider.spared = orphan.machine
         await forgotten(it, orphan)
         # Something is to be learnt about it, so its record is written.
-        it.plane.fleet.moves.change(structs.replace(coming, host=""))
+        it.plane.fleet.writer.update_node(structs.replace(coming, host=""))
 
         async def registers() -> None:
             await it.register(coming)
 
         monkeypatch.setattr(provider, "instead", registers)
         await it.plane.sweep.tick()
-        kept = it.plane.fleet.deck.book.nodes[coming.id]
+        kept = it.plane.fleet.context.state.nodes[coming.id]
         assert kept.state is NodeState.VERIFYING
         assert kept.host
 
@@ -262,20 +263,20 @@ async def test_a_machine_that_becomes_known_while_an_orphan_is_given_back_is_kep
 ):
     async with sulking(monkeypatch) as (it, provider):
         orphan, _, coming = it.nodes()
-        book = it.plane.fleet.deck.book
+        state = it.plane.fleet.context.state
         provider.spared = orphan.machine
         await forgotten(it, orphan)
         # As it was before the cloud's answer came.
-        bought = book.purchases[coming.purchase]
-        book.put_node(structs.replace(coming, state=NodeState.ORDERED, machine=MachineId("")))
-        book.put_purchase(structs.replace(bought, state=PurchaseState.INTENDED, machine=MachineId("")))
+        bought = state.purchases[coming.purchase]
+        state.put_node(structs.replace(coming, state=NodeState.ORDERED, machine=MachineId("")))
+        state.put_purchase(structs.replace(bought, state=PurchaseState.INTENDED, machine=MachineId("")))
         machine = await provider.describe(coming.machine)
 
         async def answers() -> None:
-            it.plane.fleet.buyer.bought(coming.purchase, machine)
+            it.plane.fleet.provisioner.bought(coming.purchase, machine)
 
         monkeypatch.setattr(provider, "instead", answers)
         await it.plane.sweep.tick()
-        left = await provider.list(it.plane.fleet.deck.installation.id)
+        left = await provider.list(it.plane.fleet.context.installation.id)
         assert coming.machine in [one.id for one in left]
         assert coming.machine not in it.plane.sweep.findings

@@ -35,8 +35,8 @@ class Busy(NoScheduler):
 
 
 def busy(it: Running) -> Busy:
-    deck, scheduler = it.plane.fleet.deck, Busy()
-    deck.world = replace(deck.world, scheduler=scheduler)
+    context, scheduler = it.plane.fleet.context, Busy()
+    context.backends = replace(context.backends, scheduler=scheduler)
     return scheduler
 
 
@@ -53,11 +53,11 @@ async def drained_for_its_successor(it: Running, scheduler: Busy) -> Node:
     await agent.heartbeat(pb.HeartbeatRequest(tested=True))
     with anyio.fail_after(60):
         await scheduler.asked.wait()
-    return it.plane.fleet.deck.book.nodes[node.id]
+    return it.plane.fleet.context.state.nodes[node.id]
 
 
 async def machines(it: Running) -> set[str]:
-    return {one.id for one in await it.provider.list(it.plane.fleet.deck.installation.id)}
+    return {one.id for one in await it.provider.list(it.plane.fleet.context.installation.id)}
 
 
 @pytest.mark.parametrize("verb", ["cordon", "veto"])
@@ -69,9 +69,9 @@ async def test_a_node_that_makes_room_for_its_successor_stays_when_a_person_says
         await getattr(it.plane.orders, verb)(node.id, ASKER)
         scheduler.go.set()
         await it.turn()
-        kept = it.plane.fleet.deck.book.nodes[node.id]
+        kept = it.plane.fleet.context.state.nodes[node.id]
         assert (kept.state, kept.held) == (NodeState.CORDONED, True)
-        assert it.plane.fleet.deck.book.open_repairs == {}
+        assert it.plane.fleet.context.state.open_repairs == {}
         assert node.machine in await machines(it)
 
 
@@ -83,7 +83,7 @@ async def test_a_person_who_drains_a_node_that_makes_room_keeps_it_empty():
         assert (asked.state, asked.since) == (NodeState.DRAINING, node.since)
         scheduler.go.set()
         await it.turn()
-        kept = it.plane.fleet.deck.book.nodes[node.id]
+        kept = it.plane.fleet.context.state.nodes[node.id]
         assert (kept.state, kept.held) == (NodeState.DRAINED, True)
         assert node.machine in await machines(it)
 
@@ -100,7 +100,7 @@ async def test_a_veto_does_not_call_off_what_a_person_drains():
         await it.plane.orders.veto(node.id, ASKER)
         scheduler.go.set()
         await it.turn()
-        assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.DRAINED
+        assert it.plane.fleet.context.state.nodes[node.id].state is NodeState.DRAINED
 
 
 async def test_a_node_that_the_pool_gives_back_stays_when_a_person_says_so():
@@ -115,7 +115,7 @@ async def test_a_node_that_the_pool_gives_back_stays_when_a_person_says_so():
         await it.plane.orders.cordon(leaving.id, ASKER)
         scheduler.go.set()
         await it.turn()
-        kept = it.plane.fleet.deck.book.nodes[leaving.id]
+        kept = it.plane.fleet.context.state.nodes[leaving.id]
         assert (kept.state, kept.held, kept.retiring) == (NodeState.CORDONED, True, False)
         assert leaving.machine in await machines(it)
 
@@ -128,8 +128,8 @@ async def test_a_replacement_that_waits_for_its_turn_is_called_off_by_a_cordon()
         await it.plane.orders.cordon(node.id, ASKER)
         await it.plane.orders.resume("training", ASKER)
         await it.turn()
-        assert it.plane.fleet.deck.book.open_repairs == {}
-        assert it.plane.fleet.deck.book.nodes[node.id].state is NodeState.CORDONED
+        assert it.plane.fleet.context.state.open_repairs == {}
+        assert it.plane.fleet.context.state.nodes[node.id].state is NodeState.CORDONED
 
 
 async def test_a_person_is_told_when_it_is_too_late():
@@ -140,13 +140,13 @@ async def test_a_person_is_told_when_it_is_too_late():
         await agent.report(pb.ReportRequest(boot="b", first=1, events=[fault]))
 
         async def treated() -> bool:
-            return it.plane.fleet.healer.order(node.id) is not None
+            return it.plane.fleet.remediator.order(node.id) is not None
 
         await it.until(treated)
         with pytest.raises(Conflict) as refused:
             await it.plane.orders.cordon(node.id, ASKER)
         assert refused.value.code == "navarch.too_late"
-        assert not it.plane.fleet.deck.book.nodes[node.id].held
+        assert not it.plane.fleet.context.state.nodes[node.id].held
 
 
 async def test_a_veto_before_the_repair_began_is_ended_by_an_uncordon():
@@ -160,6 +160,6 @@ async def test_a_veto_before_the_repair_began_is_ended_by_an_uncordon():
         assert any(f"navarch node uncordon {node.id}" in sentence for sentence in told)
         await it.plane.orders.uncordon(node.id, ASKER)
         await it.turn()
-        free = it.plane.fleet.deck.book.nodes[node.id]
+        free = it.plane.fleet.context.state.nodes[node.id]
         assert (free.state, free.held, free.health) == (NodeState.ACTIVE, False, Health.HEALTHY)
-        assert it.plane.fleet.deck.book.open_repairs == {}
+        assert it.plane.fleet.context.state.open_repairs == {}

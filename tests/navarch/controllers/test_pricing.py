@@ -1,4 +1,4 @@
-"""Prices: asked for, remembered while a cloud does not answer, and taken from the book where it never tells."""
+"""Prices: asked for, remembered while a cloud does not answer, and taken from the state where it never tells."""
 
 from collections.abc import Sequence
 
@@ -30,11 +30,11 @@ async def test_a_pool_with_a_highest_price_buys_when_the_price_is_known():
     capped = spec(1, spending=SpendLimits(price=30.0))
     behaviour = _asking()
     async with running(capped, behaviour=behaviour) as it:
-        deck = it.plane.fleet.deck
+        context = it.plane.fleet.context
         await it.turn()
         assert [hold.code for hold in it.plane.fleet.plan(capped).holds] == [HoldReason.TOO_DEAR]
         behaviour.prices[f"us-west-2/{H100}"] = 23.92
-        await PriceRefresher(deck, {}).tick()
+        await PriceRefresher(context, {}).tick()
         await it.turn()
         assert [node.place.price for node in it.nodes()] == [23.92]
 
@@ -89,27 +89,30 @@ async def test_prices_that_cannot_be_read_keep_nobody_from_starting():
 async def test_what_a_cloud_said_last_counts_while_it_does_not_answer():
     behaviour = _asking(20.0)
     async with running(spec(0), behaviour=behaviour) as it:
-        market = PriceRefresher(it.plane.fleet.deck, {})
+        market = PriceRefresher(it.plane.fleet.context, {})
         await market.tick()
         behaviour.denied = True
         await market.tick()
-        assert it.plane.fleet.deck.book.stock == {KEY: Availability(20.0, available=True)}
+        assert it.plane.fleet.context.state.stock == {KEY: Availability(20.0, available=True)}
 
 
 async def test_where_a_cloud_tells_no_price_the_book_does(monkeypatch: pytest.MonkeyPatch):
     async with running(spec(0)) as it:
         monkeypatch.setattr(FakeProvider, "capabilities", frozenset[Capability]())
-        await PriceRefresher(it.plane.fleet.deck, {"fake": PriceTable("fake", {H100: 9.5})}).tick()
-        assert it.plane.fleet.deck.book.stock == {KEY: Availability(9.5)}
+        await PriceRefresher(it.plane.fleet.context, {"fake": PriceTable("fake", {H100: 9.5})}).tick()
+        assert it.plane.fleet.context.state.stock == {KEY: Availability(9.5)}
 
 
 async def test_spot_and_reserved_machines_have_prices_of_their_own():
     offers = (Offer("fake", H100, ("us-west-2",), spot=True), Offer("fake", H100, ("us-west-2",)))
     async with running(spec(0, offers=offers)) as it:
         await PriceRefresher(
-            it.plane.fleet.deck, {"fake": PriceTable("fake", {H100: 9.5, f"{H100}/spot": 3.0})}
+            it.plane.fleet.context, {"fake": PriceTable("fake", {H100: 9.5, f"{H100}/spot": 3.0})}
         ).tick()
-        assert it.plane.fleet.deck.book.stock == {KEY: Availability(9.5), f"{KEY}/spot": Availability(3.0)}
+        assert it.plane.fleet.context.state.stock == {
+            KEY: Availability(9.5),
+            f"{KEY}/spot": Availability(3.0),
+        }
 
 
 @pytest.mark.parametrize(("zone", "price"), [("us-west-2a", 3.0), ("", 4.0)])
@@ -125,5 +128,5 @@ async def test_a_zone_counts_for_itself_and_the_dearest_where_the_cloud_chooses(
 
     async with running(spec(0, offers=(Offer("fake", H100, ("us-west-2",), (zone,)),))) as it:
         monkeypatch.setattr(it.provider, "offerings", offerings)
-        await PriceRefresher(it.plane.fleet.deck, {}).tick()
-        assert [stock.price for stock in it.plane.fleet.deck.book.stock.values()] == [price]
+        await PriceRefresher(it.plane.fleet.context, {}).tick()
+        assert [stock.price for stock in it.plane.fleet.context.state.stock.values()] == [price]

@@ -40,16 +40,18 @@ async def test_ten_thousand_lost_answers_never_buy_twice():
                 orders += 1
             # What is not settled after so many rounds is left to the next life.
             for _ in range(60):
-                for purchase in list(fleet.deck.book.purchases.values()):
+                for purchase in list(fleet.context.state.purchases.values()):
                     with suppress(Retry):
-                        await fleet.buyer.buy(purchase.id)
+                        await fleet.provisioner.buy(purchase.id)
             lost += it.provider.lost
-            await fleet.deck.journal.wait_durable()
+            await fleet.context.journal.wait_durable()
         disk.crash()
     async with running(IDLE, disk=disk, cloud=cloud) as it:
         cloud.behaviour.lost = 0.0
         await it.turn()
-        assert all(p.state is not PurchaseState.INTENDED for p in it.plane.fleet.deck.book.purchases.values())
+        assert all(
+            p.state is not PurchaseState.INTENDED for p in it.plane.fleet.context.state.purchases.values()
+        )
     assert lost >= 10_000
     assert set(cloud.bought.values()) == {1}
     assert len(cloud.bought) == orders
@@ -57,7 +59,7 @@ async def test_ten_thousand_lost_answers_never_buy_twice():
 
 async def test_the_intent_is_durable_before_the_cloud_hears_of_it(monkeypatch: pytest.MonkeyPatch):
     async with running(IDLE) as it:
-        store, ask = it.plane.fleet.deck.store, it.provider.provision
+        store, ask = it.plane.fleet.context.store, it.provider.provision
         known: list[bool] = []
 
         async def listen(intent: Intent) -> Machine:
@@ -70,8 +72,8 @@ async def test_the_intent_is_durable_before_the_cloud_hears_of_it(monkeypatch: p
         monkeypatch.setattr(it.provider, "provision", listen)
         # At once, without a tick that would have waited for the store.
         it.plane.fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
-        (intent,) = it.plane.fleet.deck.book.purchases
-        await it.plane.fleet.buyer.buy(intent)
+        (intent,) = it.plane.fleet.context.state.purchases
+        await it.plane.fleet.provisioner.buy(intent)
         assert known == [True]
 
 
@@ -88,21 +90,21 @@ async def test_a_refusal_is_remembered_where_it_belongs_and_the_order_is_over(
 ):
     async with running(spec(1), behaviour=FakeCloudOptions(**lever)) as it:
         await it.turn()
-        assert it.plane.fleet.deck.book.troubles[scope].kind == kind
+        assert it.plane.fleet.context.state.troubles[scope].kind == kind
         assert it.nodes() == []
-        (hold,) = it.plane.fleet.plan(it.plane.fleet.deck.specs["training"]).holds
+        (hold,) = it.plane.fleet.plan(it.plane.fleet.context.specs["training"]).holds
         assert hold.code.value == "backing_off"
 
 
 async def test_machines_that_are_refused_together_are_one_refusal():
     async with running(spec(8), behaviour=FakeCloudOptions(quota=0)) as it:
         await it.turn()
-        (trouble,) = it.plane.fleet.deck.book.troubles.values()
+        (trouble,) = it.plane.fleet.context.state.troubles.values()
         assert trouble.times == 1
         # And one that was asked for in the knowledge of it is the next.
         it.plane.fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         await it.turn()
-        assert it.plane.fleet.deck.book.troubles[trouble.scope].times == 2
+        assert it.plane.fleet.context.state.troubles[trouble.scope].times == 2
 
 
 async def test_a_purchase_that_works_clears_the_troubles_of_its_place():
@@ -112,7 +114,7 @@ async def test_a_purchase_that_works_clears_the_troubles_of_its_place():
         behaviour.stock.clear()
         it.plane.fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         await it.turn()
-        assert it.plane.fleet.deck.book.troubles == {}
+        assert it.plane.fleet.context.state.troubles == {}
 
 
 async def test_the_next_provider_is_asked_when_the_first_has_none():
@@ -146,9 +148,9 @@ async def test_a_cloud_that_never_answers_is_left_for_another(
         while not it.nodes(NodeState.BOOTING):
             await fleet.tick()
             await anyio.lowlevel.checkpoint()
-        book = fleet.deck.book
-        assert book.troubles["deaf"].kind == "no_answer"
-        assert [one.state for one in book.purchases.values()] == [
+        state = fleet.context.state
+        assert state.troubles["deaf"].kind == "no_answer"
+        assert [one.state for one in state.purchases.values()] == [
             PurchaseState.ABANDONED,
             PurchaseState.BOUGHT,
         ]
@@ -172,14 +174,14 @@ async def test_what_the_last_call_made_is_waited_for_until_the_list_must_have_it
         fleet = it.plane.fleet
         await it.plane.orders.pause("training", Requester("a test"))
         fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
-        (intent,) = fleet.deck.book.purchases
+        (intent,) = fleet.context.state.purchases
         for _ in range(2):
             with pytest.raises(Retry):
-                await fleet.buyer.buy(intent)
-        assert fleet.deck.book.purchases[intent].state is PurchaseState.INTENDED
+                await fleet.provisioner.buy(intent)
+        assert fleet.context.state.purchases[intent].state is PurchaseState.INTENDED
         late.unseen = 0.0
-        await fleet.buyer.buy(intent)
-        assert fleet.deck.book.purchases[intent].state is PurchaseState.BOUGHT
+        await fleet.provisioner.buy(intent)
+        assert fleet.context.state.purchases[intent].state is PurchaseState.BOUGHT
         assert it.cloud.bought == {intent: 1}
 
 
@@ -192,10 +194,12 @@ async def test_a_machine_whose_purchase_was_given_up_is_given_back_and_a_foreign
         fleet.applier.apply(ProvisionNode("training", PLACE, "a test"))
         await it.turn()
         (node,) = it.nodes()
-        ending = fleet.moves.node(node, NodeState.TERMINATING, "a test forgets it")
-        fleet.moves.node(ending, NodeState.TERMINATED, "a test forgets it")
-        await fleet.deck.journal.wait_durable()
-        intent = Intent(IntentId("buy-nobody"), fleet.deck.installation.id, "gpu_8x_h100_sxm5", "us-west-2")
+        ending = fleet.writer.transition_node(node, NodeState.TERMINATING, "a test forgets it")
+        fleet.writer.transition_node(ending, NodeState.TERMINATED, "a test forgets it")
+        await fleet.context.journal.wait_durable()
+        intent = Intent(
+            IntentId("buy-nobody"), fleet.context.installation.id, "gpu_8x_h100_sxm5", "us-west-2"
+        )
         foreign = it.cloud.make(intent)
         monkeypatch.setattr("neorion.navarch.controllers.garbage_collection.GRACE", Duration(0))
         await it.plane.sweep.tick()

@@ -26,11 +26,11 @@ async def test_nothing_turns_while_a_machine_is_rebooted_by_its_cloud():
             return it.cloud.machines[node.machine].reboots == 1
 
         await it.until(asked)
-        await fleet.errands.idle()
+        await fleet.effects.idle()
         for _ in range(3):
             await fleet.tick()
-            assert not fleet.errands.busy
-        (repair,) = fleet.deck.book.open_repairs.values()
+            assert not fleet.effects.busy
+        (repair,) = fleet.context.state.open_repairs.values()
         assert repair.step is RepairStep.TREATING
         assert it.cloud.machines[node.machine].reboots == 1
         again = pb.RegisterRequest(node_id=node.machine, kernel_boot="two")
@@ -38,12 +38,12 @@ async def test_nothing_turns_while_a_machine_is_rebooted_by_its_cloud():
         await it.turn()
         await agent.heartbeat(pb.HeartbeatRequest(tested=True))
         await it.turn()
-        assert fleet.deck.book.nodes[node.id].state is NodeState.ACTIVE
+        assert fleet.context.state.nodes[node.id].state is NodeState.ACTIVE
 
 
 async def reach(it: Running, step: RepairStep) -> Repair:
     """Until a repair has come so far."""
-    repairs = it.plane.fleet.deck.book.repairs
+    repairs = it.plane.fleet.context.state.repairs
 
     async def so() -> bool:
         return any(repair.step is step for repair in repairs.values())
@@ -62,7 +62,7 @@ async def test_a_silent_machine_that_nobody_can_reboot_is_not_waited_for():
     async with running(spec(1), seller=NoReboots) as it:
         (node,) = await it.serving(1)
         fleet = it.plane.fleet
-        await fleet.reports.silence(node.id, fleet.deck.clock.now())
+        await fleet.reports.silence(node.id, fleet.context.clock.now())
         await reach(it, RepairStep.WAITING)
         await it.operator.approve_repair(pb.NodeOrder(node=node.id))
         assert (await reach(it, RepairStep.FAILED)).remedy is Remedy.REBOOT

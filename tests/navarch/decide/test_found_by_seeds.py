@@ -76,7 +76,7 @@ def test_a_rebooted_node_serves_when_its_agent_says_that_it_is_fit():
     work = repair(treated, RepairStep.VERIFYING, remedy=Remedy.REBOOT)
     view = pool_view(spec(1), [treated], [work])
     assert plan(view, NOW).actions == ()
-    fit = changed(view, pulses={treated.id: NodeHeartbeat(heard=NOW, tested=True)})
+    fit = changed(view, heartbeats={treated.id: NodeHeartbeat(heard=NOW, tested=True)})
     assert MoveNode(treated.id, NodeState.UNCORDONING, "verified") in plan(fit, NOW).actions
 
 

@@ -61,11 +61,13 @@ def test_a_doubt_that_nothing_confirmed_and_an_applications_error_are_let_go_and
 
 def test_a_node_that_is_not_heard_for_too_long_is_noticed_once():
     quiet = {one.id: NodeHeartbeat(heard=later(-91)) for one in nodes(1)}
-    view = pool_view(spec(1), nodes(1), pulses=quiet)
+    view = pool_view(spec(1), nodes(1), heartbeats=quiet)
     assert [a.node for a in plan(view, NOW).actions if isinstance(a, ReportSilence)] == ["node-0001"]
     known = [node(1, ailment=ailment("silence", Remedy.REBOOT), health=Health.UNHEALTHY)]
     assert not [
-        a for a in plan(pool_view(spec(1), known, pulses=quiet), NOW).actions if isinstance(a, ReportSilence)
+        a
+        for a in plan(pool_view(spec(1), known, heartbeats=quiet), NOW).actions
+        if isinstance(a, ReportSilence)
     ]
 
 

@@ -24,7 +24,7 @@ def verifying(*, tested: bool | None, **changes: object) -> tuple[Node, PoolView
     """A new node whose agent has registered, and what it said of itself."""
     new = node(1, NodeState.VERIFYING, since=later(-60), **changes)
     return new, pool_view(
-        spec(1), [new], pulses={new.id: NodeHeartbeat(heard=NOW, marked=True, tested=tested)}
+        spec(1), [new], heartbeats={new.id: NodeHeartbeat(heard=NOW, marked=True, tested=tested)}
     )
 
 
@@ -50,12 +50,12 @@ def test_a_fit_node_must_be_well_for_as_long_as_its_pool_says():
     new, view = verifying(tested=True)
     for needed, does in ((120, []), (30, [NodeState.UNCORDONING])):
         timing = Timing(verify=Duration.of(seconds=needed))
-        assert done(pool_view(spec(1, timing=timing), [new], pulses=view.pulses)) == does
+        assert done(pool_view(spec(1, timing=timing), [new], heartbeats=view.heartbeats)) == does
 
 
 def test_a_node_that_nobody_declares_fit_is_given_back_after_a_while():
     new = node(1, NodeState.VERIFYING, since=later(-3_601))
-    assert done(pool_view(spec(1), [new], pulses={new.id: NodeHeartbeat(heard=NOW)})) == [FailNode]
+    assert done(pool_view(spec(1), [new], heartbeats={new.id: NodeHeartbeat(heard=NOW)})) == [FailNode]
 
 
 @pytest.mark.parametrize("tested", [None, True, False])
@@ -92,8 +92,8 @@ def test_a_node_that_somebody_holds_goes_nowhere(state: NodeState, goes_to: Node
 def test_silence_behind_a_worse_fault_is_noted_now_and_then(*, noted: float | None, again: bool):
     sick = node(1, ailment=ailment())
     events = [] if noted is None else [HealthEvent(later(noted), EventKind.SILENCE)]
-    pulses = {sick.id: NodeHeartbeat(heard=later(-7_200), marked=True)}
-    view = pool_view(spec(1), [sick], [repair(sick)], pulses=pulses, events={sick.id: events})
+    heartbeats = {sick.id: NodeHeartbeat(heard=later(-7_200), marked=True)}
+    view = pool_view(spec(1), [sick], [repair(sick)], heartbeats=heartbeats, events={sick.id: events})
     assert any(isinstance(action, ReportSilence) for action in plan(view, NOW).actions) is again
 
 
@@ -117,7 +117,7 @@ def test_a_pool_tells_of_machines_that_others_bought():
     theirs = node(1, origin=Origin.JOINED, ailment=ailment())
     view = pool_view(spec(0), [theirs])
     told = explain_pool(view, plan(view, NOW), NOW)
-    assert "Beside them it watches what somebody else bought (1): node-0001." in told
+    assert "It also watches adopted machines (1): node-0001." in told
     assert "Not all of its nodes are healthy (1): node-0001." in told
 
 

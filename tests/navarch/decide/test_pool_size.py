@@ -110,25 +110,25 @@ def changed_wanted(state: PoolState, wanted: int) -> PoolState:
 
 def test_whom_nobody_will_miss_goes_first():
     members = [*nodes(3), node(4, NodeState.BOOTING)]
-    pulses = {
+    heartbeats = {
         NodeId("node-0001"): NodeHeartbeat(heard=NOW, utilisation=90.0),
         NodeId("node-0002"): NodeHeartbeat(heard=NOW, utilisation=0.0, idle=later(-600)),
         NodeId("node-0003"): NodeHeartbeat(heard=NOW, utilisation=0.0, idle=later(-60)),
     }
-    view = pool_view(spec(1), members, pulses=pulses)
+    view = pool_view(spec(1), members, heartbeats=heartbeats)
     assert retired(view) == ["node-0004", "node-0002", "node-0003"]
 
 
 def test_a_node_with_work_goes_after_those_without_whatever_its_gpus_do():
-    pulses = {
+    heartbeats = {
         NodeId("node-0001"): NodeHeartbeat(heard=NOW, utilisation=0.0, idle=later(-6_000)),
         NodeId("node-0002"): NodeHeartbeat(heard=NOW, utilisation=0.0, idle=later(-60)),
     }
     members = [node(1, kube_name="gpu-1"), node(2, kube_name="gpu-2")]
-    view = pool_view(spec(1), members, pulses=pulses, demand=Demand(busy={"gpu-1": 8}))
+    view = pool_view(spec(1), members, heartbeats=heartbeats, demand=Demand(busy={"gpu-1": 8}))
     assert retired(view) == ["node-0002"]
     unnamed = [replace(members[0], kube_name="", agent="gpu-1"), members[1]]
-    assert retired(pool_view(spec(1), unnamed, pulses=pulses, demand=view.demand)) == ["node-0002"]
+    assert retired(pool_view(spec(1), unnamed, heartbeats=heartbeats, demand=view.demand)) == ["node-0002"]
 
 
 def test_a_node_that_a_person_keeps_is_not_retired():

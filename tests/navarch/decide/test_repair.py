@@ -74,7 +74,7 @@ def test_a_repair_that_is_admitted_begins_with_the_cordon():
 def test_nothing_is_bought_before_the_scheduler_knows_of_the_cordon():
     ill = sick(state=NodeState.CORDONED)
     view = pool_view(spec(2), [ill, node(2)], [repair(ill, RepairStep.CORDONING)])
-    deaf = changed(view, pulses={})
+    deaf = changed(view, heartbeats={})
     assert steps(deaf) == []
     assert steps(view) == [RepairStep.BUYING]
 
@@ -162,7 +162,9 @@ def test_treatment_goes_by_drain_treat_verify():
     treating = replace(work, step=RepairStep.TREATING)
     view = pool_view(spec(1), [ill], [treating])
     assert steps(view) == []
-    done = changed(view, pulses={ill.id: replace(view.pulses[ill.id], treated=frozenset({str(work.id)}))})
+    done = changed(
+        view, heartbeats={ill.id: replace(view.heartbeats[ill.id], treated=frozenset({str(work.id)}))}
+    )
     assert steps(done) == [RepairStep.VERIFYING]
 
 

@@ -66,11 +66,14 @@ def test_counting_changes_comes_to_the_same_as_counting_nodes(
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=30))
 def test_who_was_heard_last_stands_last(heard: list[int]):
     members = [node(number) for number in range(1, 6)]
-    view = pool_view(spec(5), members, pulses={})
-    pulses = {one.id: NodeHeartbeat() for one in members}
+    view = pool_view(spec(5), members, heartbeats={})
+    heartbeats = {one.id: NodeHeartbeat() for one in members}
     for second, number in enumerate(heard):
-        pulses[node(number).id] = NodeHeartbeat(heard=later(second))
-        view.roll.heard(node(number).id)
-    told = [at.ns for _, at in pool_view(spec(5), [], roll=view.roll, pulses=pulses, started=NOW).speaking()]
+        heartbeats[node(number).id] = NodeHeartbeat(heard=later(second))
+        view.roll.move_to_end(node(number).id)
+    told = [
+        at.ns
+        for _, at in pool_view(spec(5), [], roll=view.roll, heartbeats=heartbeats, started=NOW).speaking()
+    ]
     assert told == sorted(told)
     assert len(told) == len(members)

@@ -86,7 +86,7 @@ class FakeProvider:
 
     def _check_answers(self) -> None:
         if self.cloud.behaviour.down:
-            raise unknown_outcome(self.name, "nobody answers")
+            raise unknown_outcome(self.name, "there was no answer")
         if self.cloud.behaviour.denied:
             raise not_allowed(self.name, "the key is not known")
 

@@ -78,7 +78,11 @@ def refused(provider: str, words: str) -> Invalid:
 
 
 def no_machine(provider: str, machine: str) -> NotFound:
-    return NotFound("provider.no_machine", f"{provider} has no machine {machine[:80]}.")
+    return NotFound(
+        "provider.no_machine",
+        f"{provider} has no machine {machine[:80]}.",
+        hint="List the provider's machines in its own console.",
+    )
 
 
 def _quoted(words: str) -> str:

@@ -32,7 +32,9 @@ class GatewayClient:
                 return answer.status, (await answer.content.read(_BYTES_MAX)).decode(errors="replace")
         except (TimeoutError, aiohttp.ClientError) as error:
             raise Retry(
-                "conformance.gateway", f"The gateway at {self._address} does not answer: {error}."
+                "conformance.gateway",
+                f"The gateway at {self._address} does not answer: {error}.",
+                hint="Check that the address of the gateway is reachable from here.",
             ) from error
 
     async def count(self, host: str, requests: int, headers: Mapping[str, str] = {}) -> dict[str, int]:
@@ -53,7 +55,9 @@ class GatewayClient:
                 times = [self._clock.monotonic() async for _ in answer.content.iter_any()]
         except (TimeoutError, aiohttp.ClientError) as error:
             raise Retry(
-                "conformance.gateway", f"The gateway at {self._address} does not answer: {error}."
+                "conformance.gateway",
+                f"The gateway at {self._address} does not answer: {error}.",
+                hint="Check that the address of the gateway is reachable from here.",
             ) from error
         self._api.note("stream", {"host": host, "parts": len(times), "monotonic": times[:10]})
         return (times[0], times[-1]) if times else (0.0, 0.0)

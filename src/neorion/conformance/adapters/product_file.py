@@ -41,7 +41,7 @@ def read_raw(path: Path) -> object:
         raise Invalid(
             "conformance.product_yaml",
             f"{path} is not YAML{where}.",
-            hint="Correct the line, or begin anew with product init.",
+            hint="Correct the line, or begin again with product init.",
         ) from None
 
 

@@ -15,7 +15,7 @@ from neorion.keel.clock import Clock, Rng
 from neorion.keel.config import SecretValue
 from neorion.keel.run import Backoff, retry
 
-# Whoever listens may restart meanwhile; after half a minute the next warning has to do.
+# The receiver may be restarting. After half a minute this warning is given up, and the next one is tried.
 BACKOFF = Backoff(first=Duration.of(seconds=1), most=Duration.of(seconds=10), attempts=4)
 PATIENCE_S = 10.0
 
@@ -61,7 +61,7 @@ class AlertWebhook:
             raise Retry(
                 "devservers.webhook_lost",
                 f"The webhook could not be reached: {type(error).__name__}.",
-                hint="Check that whoever listens there runs.",
+                hint="Check that the receiver of the webhook runs.",
             ) from None
         if status >= 500 or status == 429:
             raise Retry(

@@ -1,4 +1,4 @@
-"""What the operator of a cluster may write in the operator's file."""
+"""The operator's configuration file."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from neorion.keel.config import Model, Problem, SecretValue, load
 
 
 class WebhookFile(Model):
-    """Where warnings are posted. The address is a secret: whoever knows it can post there too."""
+    """Address to which warnings are posted. It is a secret, because it suffices to post there."""
 
     url: SecretValue
     allow_private: bool = False

@@ -11,7 +11,7 @@ from neorion.keel.telemetry.metrics import Metrics
 
 
 class FleetMetrics:
-    """Counts looks and warnings as they happen, and servers when somebody asks.
+    """Counts probes and warnings as they happen, and servers at each scrape.
 
     Every replica sees all servers, so a query takes the maximum over replicas and not their sum.
     """
@@ -34,14 +34,14 @@ class FleetMetrics:
     def oversee(self, servers: Iterable[DevServerObject]) -> None:
         self._servers = servers
 
-    def looked(self, *, well: bool) -> None:
+    def probed(self, *, well: bool) -> None:
         self._looks.labels("seen" if well else "failed").inc()
 
     def warned(self, way: str, *, well: bool) -> None:
         self._warnings.labels(way, "delivered" if well else "failed").inc()
 
     def refresh(self) -> None:
-        """Counts anew: what was counted for a user who has no server any more must not stay."""
+        """Counts all servers again, so that no figure stays of a user without servers."""
         phases = Counter(server.status.phase or Phase.PENDING for server in self._servers)
         for phase in Phase:
             self._phases.labels(phase.value).set(phases[phase])

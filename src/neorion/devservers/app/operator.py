@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from neorion.devservers.controllers import (
-    CARRIERS,
-    LOOKERS,
+    ALERT_WORKERS,
+    PROBE_WORKERS,
     ActivityController,
     AlertController,
     ClusterCache,
@@ -53,7 +53,7 @@ _PATIENCE = Backoff(first=Duration.of(ms=200), most=Duration.of(seconds=5), atte
 
 @dataclass(frozen=True, slots=True)
 class OperatorOptions:
-    """Who this operator is, where it keeps its lease, and which namespace it looks after; "" is all of them."""
+    """The operator's identity, the namespace of its lease, and the namespace that it manages; "" is all of them."""
 
     settings: OperatorSettings
     namespace: str
@@ -64,10 +64,10 @@ class OperatorOptions:
 
 @dataclass(frozen=True, slots=True)
 class OperatorAdapters:
-    """What the operator reaches beyond the objects of the API. Without a looker nothing is ever idle."""
+    """Adapters of the operator beyond the API's objects. Without a prober no server is ever idle."""
 
-    looker: ActivityProber | None = None
-    crier: TerminalNotifier | None = None
+    prober: ActivityProber | None = None
+    terminals: TerminalNotifier | None = None
     hook: AlertHook | None = None
     tally: OperatorMetrics = UNTALLIED
     keys: HostKeyFactory | None = None
@@ -85,50 +85,50 @@ def build(
     reach: OperatorAdapters = NOWHERE,
 ) -> Operator:
     informers = InformerFactory(api, clock, rng, measures=measures)
-    mirrors = ClusterCache(informers, plan.scope, kueue=plan.settings.kueue)
-    reach.tally.oversee(mirrors.servers)
+    cache = ClusterCache(informers, plan.scope, kueue=plan.settings.kueue)
+    reach.tally.oversee(cache.servers)
     election = Election(api, ObjectKey(plan.namespace, LEASE), plan.identity, clock, rng, plan.tenure)
     recorder = EventRecorder(api, "devservers.io/operator", plan.identity, clock)
     applier = Applier(api, MANAGER, informers, election, measures)
-    alerts = AlertController(mirrors, reach.crier, reach.hook, clock, reach.tally)
-    alerting = Controller("alerts", alerts.reconcile, clock, rng, measures, CARRIERS)
-    hands = Writers(api, applier, recorder, election, alerts.teller(alerting.wake), reach.keys)
+    alerts = AlertController(cache, reach.terminals, reach.hook, clock, reach.tally)
+    alerting = Controller("alerts", alerts.reconcile, clock, rng, measures, ALERT_WORKERS)
+    writers = Writers(api, applier, recorder, election, alerts.sender(alerting.wake), reach.keys)
 
     servers = Controller(
-        "servers", DevServerController(mirrors, hands, plan.settings, clock).reconcile, clock, rng, measures
+        "servers", DevServerController(cache, writers, plan.settings, clock).reconcile, clock, rng, measures
     )
-    servers.watch(mirrors.servers, self_key, generation_changed)
+    servers.watch(cache.servers, self_key, generation_changed)
     # It begins with the servers there are: without its server nothing else needs anything.
-    servers.watch(mirrors.servers, mirrors.behind, _stands_otherwise, begins=False)
-    servers.watch(mirrors.flavors, mirrors.on_flavor, generation_changed, begins=False)
-    servers.watch(mirrors.claims, server_key, begins=False)
-    servers.watch(mirrors.bodies, server_key, _refused_otherwise, begins=False)
-    servers.watch(mirrors.stateful_sets, server_key, generation_changed, begins=False)
-    if mirrors.queues is not None:
-        # Quota is given back when the last Pod is gone and none can come.
-        servers.watch(mirrors.bodies, server_key, _scaled_otherwise, begins=False)
-        servers.watch(mirrors.stateful_sets, server_key, _scaled_otherwise, begins=False)
-        servers.watch(mirrors.queues.workloads, workload_server, begins=False)
-    servers.watch(mirrors.services, server_key, begins=False)
-    servers.watch(mirrors.scripts, server_key, begins=False)
-    servers.watch(mirrors.scripts, mirrors.of_user_keys, begins=False)
-    servers.watch(mirrors.pods, server_key, begins=False)
+    servers.watch(cache.servers, cache.competing_servers, _stands_otherwise, begins=False)
+    servers.watch(cache.flavors, cache.on_flavor, generation_changed, begins=False)
+    servers.watch(cache.claims, server_key, begins=False)
+    servers.watch(cache.deployments, server_key, _refused_otherwise, begins=False)
+    servers.watch(cache.stateful_sets, server_key, generation_changed, begins=False)
+    if cache.queues is not None:
+        # Quota is released when the last Pod is gone and none can come.
+        servers.watch(cache.deployments, server_key, _scaled_otherwise, begins=False)
+        servers.watch(cache.stateful_sets, server_key, _scaled_otherwise, begins=False)
+        servers.watch(cache.queues.workloads, workload_server, begins=False)
+    servers.watch(cache.services, server_key, begins=False)
+    servers.watch(cache.scripts, server_key, begins=False)
+    servers.watch(cache.scripts, cache.of_user_keys, begins=False)
+    servers.watch(cache.pods, server_key, begins=False)
 
-    homes = Controller("homes", HomeController(mirrors, hands, clock).reconcile, clock, rng, measures)
-    homes.watch(mirrors.claims, expiring_home, generation_changed)
-    homes.watch(mirrors.servers, mirrors.marked_home_of, generation_changed, begins=False)
+    homes = Controller("homes", HomeController(cache, writers, clock).reconcile, clock, rng, measures)
+    homes.watch(cache.claims, expiring_home, generation_changed)
+    homes.watch(cache.servers, cache.marked_home_of, generation_changed, begins=False)
 
     warm = WarmPodController(informers, applier, plan.settings)
     warming = Controller("warm", warm.reconcile, clock, rng, measures)
     warm.watched_by(warming)
 
     controllers: list[Controller[Any]] = [servers, homes, alerting, warming]
-    if reach.looker is not None:
-        looks = ActivityController(mirrors, reach.looker, clock, servers.wake, reach.tally)
-        looking = Controller("looks", looks.reconcile, clock, rng, measures, LOOKERS)
+    if reach.prober is not None:
+        probes = ActivityController(cache, reach.prober, clock, servers.wake, reach.tally)
+        probing = Controller("looks", probes.reconcile, clock, rng, measures, PROBE_WORKERS)
         # Its status says when it began to run, and how long it may be idle is its own to say.
-        looking.watch(mirrors.servers, idle_stop_enabled, _runs_otherwise)
-        controllers.append(looking)
+        probing.watch(cache.servers, idle_stop_enabled, _runs_otherwise)
+        controllers.append(probing)
 
     flavors = DefaultFlavors(api, plan.namespace, election)
 
@@ -139,7 +139,7 @@ def build(
 
 
 def _refused_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool:
-    """Of a Deployment's status only this is of interest: how far a server is, its pod says."""
+    """Reports a change of the Deployment's spec or of its refusal. Progress of a server comes from its pod."""
     return generation_changed(before, after) or pod_refusal(before) != pod_refusal(after)
 
 
@@ -152,7 +152,7 @@ def _scaled_otherwise(before: ServerDeployment, after: ServerDeployment) -> bool
 
 
 def _stands_otherwise(before: DevServerObject, after: DevServerObject) -> bool:
-    """A flavor that was left is free when the status tells of another one."""
+    """Reports a change of the server's spec or flavors. A flavor that it left becomes free with the new status."""
     return generation_changed(before, after) or flavors_of(before) != flavors_of(after)
 
 

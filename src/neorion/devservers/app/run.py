@@ -21,7 +21,7 @@ from neorion.keel.telemetry.metrics import CONTENT_TYPE, Metrics
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """Where warnings are posted; whoever knows it can post there too."""
+    """Address to which warnings are posted. It is a secret, because it suffices to post there."""
 
     url: str = field(repr=False)
     allow_private: bool = False
@@ -29,7 +29,7 @@ class WebhookTarget:
 
 @dataclass(frozen=True, slots=True)
 class OperatorConfig:
-    """What the operator's file says, without what it takes to read one."""
+    """Configuration of the operator, independent of its file's format."""
 
     settings: OperatorSettings
     namespace: str
@@ -48,7 +48,7 @@ async def run_operator(crew: Supervisor, orders: OperatorConfig, cluster: Cluste
         reach = OperatorAdapters(inside, inside, _hook(orders.webhook, clock, rng), fleet, HostKeyGenerator())
         operator = build(api, plan, clock, rng, ControlMetrics(metrics), reach)
         app = AsgiApp([], routes(operator, metrics, fleet), ids=ids)
-        # Health and figures are for whoever asks; who writes another host in the file wants them asked from elsewhere.
+        # Health and metrics need no authentication. Another host in the file opens them to the network on purpose.
         async with serve(app, orders.host, orders.port, open_to_network=True):
             await operator.run(crew.stopping)
 
@@ -65,7 +65,7 @@ def _hook(address: WebhookTarget | None, clock: Clock, rng: Rng) -> AlertHook | 
 
 def identity(ids: Ids) -> str:
     """The process's own: a container that was restarted has the name of its pod, and is another."""
-    # As Kubernetes' own: no pod has such a character in its name, so whoever reads the lease finds it.
+    # As in Kubernetes' own leases. No pod's name has an underscore, so the pod's name can be read from the lease.
     return f"{socket.gethostname()}_{ids.secret()[:8]}"
 
 

@@ -138,12 +138,12 @@ async def run_user_controller(
     ports = UserPorts(HostKeyGenerator(), HttpKeyServer(options.keys_url, clock), checker)
     async with connect(cluster, "devservers-user-controller", clock, rng) as api:
         if options.bastion_token is not None:
-            renew = partial(_hand_over, api, options.bastion_token)
+            renew = partial(_renew_token, api, options.bastion_token)
             crew.loop(Loop("bastion token", renew, LoopTiming(_RENEW_EVERY), clock, rng))
         controller = build_user_controller(api, UserPlan(identity(ids)), clock, rng, ports)
         await controller.run(crew.stopping)
 
 
-async def _hand_over(api: Client, folder: Path) -> None:
+async def _renew_token(api: Client, folder: Path) -> None:
     token = await api.token(BASTION_ACCOUNT, SYSTEM_NAMESPACE)
     write_account(folder, api.transport.cluster, SYSTEM_NAMESPACE, token)

@@ -40,7 +40,7 @@ class Directory:
     def listen(self, changed: Callable[[str], None]) -> None:
         """Calls it with the name of every user who has changed or is gone."""
 
-        def hear(before: DevServerUser | None, after: DevServerUser | None, lane: Priority) -> None:
+        def on_change(before: DevServerUser | None, after: DevServerUser | None, lane: Priority) -> None:
             del lane
             known = after or before
             if known is not None:
@@ -48,7 +48,7 @@ class Directory:
                     self._keys.pop(before.keys, None)
                 changed(known.meta.name)
 
-        self._users.listen(hear)
+        self._users.listen(on_change)
 
     def _keys_of(self, user: DevServerUser) -> frozenset[bytes]:
         if user.keys not in self._keys:

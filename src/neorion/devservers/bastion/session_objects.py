@@ -43,7 +43,7 @@ class SessionObjects:
         self._replica = replica
         mine = Selector(labels=f"{REPLICA_LABEL}={replica.name}")
         self._objects = informers.of(SESSIONS, SYSTEM_NAMESPACE, mine)
-        self._objects.listen(self._hear)
+        self._objects.listen(self._on_change)
         # Connections whose object was deleted while they were open.
         self._killed: set[str] = set()
 
@@ -81,7 +81,9 @@ class SessionObjects:
             ),
         )
 
-    def _hear(self, before: DevServerSession | None, after: DevServerSession | None, lane: Priority) -> None:
+    def _on_change(
+        self, before: DevServerSession | None, after: DevServerSession | None, lane: Priority
+    ) -> None:
         del lane
         if before is None or after is not None:
             return

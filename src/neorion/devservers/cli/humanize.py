@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Final
 
 from neorion.devservers.model import Phase
-from neorion.keel.base import Duration, Instant
+from neorion.keel.base import Instant
 from neorion.keel.cli.kit import Tone
+from neorion.keel.cli.kit.humanize import short
 
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60))
 TONES: Final = {
     Phase.RUNNING.value: Tone.GOOD,
     Phase.PENDING.value: Tone.WARNING,
@@ -33,23 +33,10 @@ def age(now: Instant, born: Instant | None) -> str:
     return short(now.since(born)) if born else ""
 
 
-def ago(now: Instant, then: Instant | None) -> str:
-    return f"{short(now.since(then))} ago" if then else ""
-
-
 def until(now: Instant, then: Instant | None) -> str:
     if then is None:
         return ""
     return f"in {short(then.since(now))}" if then > now else "now"
-
-
-def short(span: Duration) -> str:
-    """The largest unit is enough to see what is old or near."""
-    seconds = span.ns // 1_000_000_000
-    for name, unit in _UNITS:
-        if seconds >= unit:
-            return f"{seconds // unit}{name}"
-    return f"{seconds}s"
 
 
 def clock_text(time: datetime) -> str:

@@ -27,7 +27,7 @@ def _collected(ctx: click.Context, param: click.Parameter, value: Any) -> None: 
 
 
 def cluster_options(function: Callback) -> Callback:
-    """For commands that concern a whole cluster: `where` without a namespace."""
+    """Adds the options that select a cluster, without a namespace."""
     context = click.option(
         "--context",
         default="",

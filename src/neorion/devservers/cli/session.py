@@ -34,7 +34,7 @@ def run_with_api(out: Output, where: ClusterSelector, question: Callable[[DevSer
 
 
 def completion_names(where: ClusterSelector, *, flavors: bool) -> list[str]:
-    """For a shell that completes: none where anything is in the way, and none that comes too late."""
+    """Names for shell completion. Returns none on any failure and after a short time limit."""
 
     async def names() -> list[str]:
         place = resolve_context(where.namespace, where.context, where.kubeconfig)

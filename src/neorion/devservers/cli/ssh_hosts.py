@@ -1,4 +1,4 @@
-"""What `devctl ssh-config` does."""
+"""The command `devctl ssh-config`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

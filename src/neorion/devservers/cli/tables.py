@@ -2,11 +2,12 @@
 
 from msgspec import Struct
 
-from neorion.devservers.cli.humanize import TONES, age, ago, moment, until
+from neorion.devservers.cli.humanize import TONES, age, moment, until
 from neorion.devservers.client import STOPS, obstacle
 from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Instant
 from neorion.keel.cli.kit import Column, Table
+from neorion.keel.cli.kit.humanize import ago
 
 
 class ServerRecord(Struct, frozen=True):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from neorion.devservers.client.extend import Extension
 
 _UNBOUND = "unbound immediate PersistentVolumeClaims"
-# A watch that broke is opened again after this long: soon enough for somebody who looks on.
+# Wait before a broken watch is opened again.
 AGAIN = Duration.of(seconds=1)
 # By what a server is known to be the one that a request made, whose answer was lost.
 _ASKED = f"{GROUP}/request"
@@ -58,7 +58,7 @@ _TRIES = 50
 
 
 class _Request(Id):
-    """One attempt of somebody to have a server."""
+    """Id of one request for a new server."""
 
     prefix = "request"
 
@@ -223,7 +223,7 @@ class DevServerApi:
         while True:
             server = await self.server(name)
             found = extended(server, await self.flavor_of(server), by, self.now(), shorten=shorten)
-            # Counted from the end that was read: if somebody has moved it since, it is counted anew.
+            # Computed from the end that was read. If it has changed since, it is computed again.
             read = {"resourceVersion": server.meta.resource_version}
             try:
                 await self._patch(server, {"metadata": read, "spec": {"lifecycle": found.lifecycle}})
@@ -262,20 +262,20 @@ class DevServerApi:
         return max(standing, key=lambda pod: (pod.meta.created or "", pod.meta.name))
 
     async def events(self, name: str) -> list[Event]:
-        """What was told of a server and everything it is made of, the oldest first."""
+        """Events of a server and of its objects, the oldest first."""
         found = await self.client.list(EVENT, self.namespace)
         about = [one for one in found.items if is_about(one, name)]
         return sorted(about, key=event_time)
 
     async def warning(self, server: DevServerObject) -> str:
-        """The newest complaint of anybody about a server since it was last started; "" when there is none."""
+        """The newest warning about a server since it was last started; "" when there is none."""
         since = server.status.running_since
         told = [
             one.note.rstrip(".")
             for one in await self.events(server.meta.name)
             if one.type == "Warning" and one.note and is_after(one, since)
         ]
-        # A pod that waits for its volume says no more than that; whoever makes the volume says why.
+        # The warning of a pod that waits for its volume has no reason. That of the volume's provisioner has one.
         better = [note for note in told if _UNBOUND not in note] or told
         return f"{better[-1]}." if better else ""
 
@@ -340,7 +340,7 @@ class DevServerApi:
         }
 
     async def _turn(self, server: DevServerObject, spec: dict[str, Any]) -> DevServerObject:
-        """Whatever stopped it before, now it was a person."""
+        """Starts or stops the server. The record of an earlier automatic stop is removed."""
         return await self._patch(server, {"metadata": {"annotations": {STOPPED_BECAUSE: None}}, "spec": spec})
 
     async def _patch(self, server: DevServerObject, body: dict[str, Any]) -> DevServerObject:
@@ -387,6 +387,6 @@ def map_errors(namespace: str) -> Generator[None]:
         raise NotFound(
             "devservers.no_namespace",
             f'There is no namespace "{namespace}".',
-            hint=f"Whoever runs the cluster makes it: devctl admin user add {user_of(namespace) or 'USER'};"
+            hint=f"Ask an administrator for it: devctl admin user add {user_of(namespace) or 'USER'};"
             " or name another one with --namespace.",
         ) from None

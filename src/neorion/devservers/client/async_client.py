@@ -28,7 +28,7 @@ from neorion.keel.kube.core import Event
 from neorion.keel.kube.streams import ExecResult
 from neorion.keel.run import only_error
 
-# How long somebody who no longer wants a server waits to hear whether it was made, so that it can be deleted.
+# After a cancellation, wait so long for the answer of the create request, so that the server can be deleted.
 _LAST_WORD_S: Final = 10.0
 
 
@@ -41,7 +41,7 @@ class KubeSelection(TypedDict, total=False):
 
 
 class CreateArgs(KubeSelection, total=False):
-    """What a new server is to be like, in the words of `devctl create`, and where."""
+    """Options of a new server, named as in `devctl create`, and its cluster and namespace."""
 
     flavor: str
     image: str
@@ -129,13 +129,13 @@ class AsyncDevServer:
         return await self.fleet.diagnose(await self.fleet.server(self.name))
 
     async def events(self) -> list[Event]:
-        """What was told of it and of all it is made of, the oldest first."""
+        """Events of the server and of its objects, the oldest first."""
         return await self.fleet.events(self.name)
 
     async def cost(self) -> Cost | None:
-        """Its account up to now; None before the operator has opened one."""
-        told = (await self.status()).cost
-        return accrued(told, self.fleet.now()) if told else None
+        """Cost up to now; None before the operator has recorded any."""
+        recorded = (await self.status()).cost
+        return accrued(recorded, self.fleet.now()) if recorded else None
 
     async def wait(self, patience: Duration = PATIENCE) -> None:
         """Until it can be used."""
@@ -174,7 +174,7 @@ class AsyncDevServer:
         await wait_deleted(self.fleet, self.name)
 
     async def _make(self, fleet: DevServerApi, manifest: dict[str, Any]) -> None:
-        """To its end, even when the block was cancelled: without an answer nobody would know what there is to delete."""
+        """Waits for the answer even when the block was cancelled, because only it shows whether to delete a server."""
         asking, answered = CancelScope(shield=True), Moment()
 
         async def ask() -> None:
@@ -195,7 +195,7 @@ class AsyncDevServer:
             raise only_error(several) from None
 
     async def _leave(self) -> None:
-        """Even when the block was cancelled: a server that nobody waits for costs money."""
+        """Deletes the server even when the block was cancelled, because it would go on costing money."""
         if self._keep:
             return
         with CancelScope(shield=True), suppress(NotFound):

@@ -76,11 +76,11 @@ class DevServer:
         return self._portal.call(self._inner.doctor)
 
     def events(self) -> list[Event]:
-        """What was told of it and of all it is made of, the oldest first."""
+        """Events of the server and of its objects, the oldest first."""
         return self._portal.call(self._inner.events)
 
     def cost(self) -> Cost | None:
-        """Its account up to now; None before the operator has opened one."""
+        """Cost up to now; None before the operator has recorded any."""
         return self._portal.call(self._inner.cost)
 
     def wait(self, patience: Duration = PATIENCE) -> None:

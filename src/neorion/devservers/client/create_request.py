@@ -1,4 +1,4 @@
-"""What somebody asks for who wants a server, and the DevServer that says so."""
+"""A request for a new server, and its manifest."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ from neorion.devservers.model.flavor import gpu_count
 from neorion.devservers.model.tenancy import user_of
 from neorion.keel.base import Invalid, did_you_mean, is_name
 
-# Without a unit it would be bytes, which nobody means: 50 would become a home of fifty.
+# A unit is required. Without one the number would be bytes, so 50 would become a home of 50 bytes.
 _SIZE = re.compile(r"[1-9][0-9]{0,11}(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)")
 _PUBLIC_KEY = re.compile(r"(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\n]*)?")
 _REPLICAS_MAX = 4096

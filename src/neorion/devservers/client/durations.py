@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from neorion.keel.base import Duration, Invalid, UnitError
 
-# Half a minute would be over before anybody has logged in.
+# Half a minute would be over before the first login.
 SHORTEST = timedelta(minutes=1)
 # What a DevServer can write down with room to spare.
 LONGEST = timedelta(days=9999)

@@ -1,4 +1,4 @@
-"""What to write so that a server runs longer, or ends sooner. Pure."""
+"""Computes the lifecycle of a server that shall run longer or end sooner. Pure."""
 
 from datetime import datetime, timedelta
 
@@ -79,7 +79,7 @@ def _within_maximum(
         f"{server.meta.name} may run until {last:%Y-%m-%d %H:%M %Z}: {flavor.meta.name} allows {limits.max_ttl} at a time.",
         hint=f"devctl extend {server.meta.name} --time {span_text(left)}"
         if left >= timedelta(minutes=1)
-        else f"That is when it stops already; devctl start {server.meta.name} begins anew after that.",
+        else f"That is when it stops already; devctl start {server.meta.name} begins a new time after that.",
     )
 
 

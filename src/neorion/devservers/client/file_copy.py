@@ -27,7 +27,7 @@ export LC_ALL=C
 if [ -d "$1/$2" ]; then exec tar -cf - -C "$1" -- "$2/."; fi
 exec tar -chf - -C "$1" -- "$2"
 """
-# What GNU tar says, with code 1, of files that somebody writes to: they are as they were at that moment.
+# Messages of GNU tar, with code 1, about files that change while they are read. The copy has a state of that moment.
 _LIVE = ("file changed as we read it", "File removed before we read it")
 
 
@@ -45,14 +45,14 @@ async def copy_to(fleet: DevServerApi, name: str, source: Path, target: str) -> 
 
 
 class SkippedEntry(Struct, frozen=True):
-    """What a copy lacks: a link that leads out of it to `target`, or, without one, what is neither file, folder nor link."""
+    """An entry that was not copied: a link that leads out of the copy to `target`, or a special file if that is empty."""
 
     path: str
     target: str
 
 
 async def copy_from(fleet: DevServerApi, name: str, source: str, target: Path) -> tuple[SkippedEntry, ...]:
-    """A file or a folder of the server. Gives what had to be left out: nothing here may lead out of `target`.
+    """Copies a file or a folder of the server. Returns entries that were skipped, because no link may lead out of `target`.
 
     Nothing at all is written where the server names a file outside of what was asked for.
     """
@@ -114,7 +114,7 @@ class _TarFilter:
     def sifted(self, members: Iterable[tarfile.TarInfo]) -> list[tarfile.TarInfo]:
         passed: list[tarfile.TarInfo] = []
         for member in members:
-            # tar never packs what is behind a link: only somebody who wants to write elsewhere says so.
+            # tar never packs files behind a link. Such an archive was made to write elsewhere.
             if any(str(parent) in self._links for parent in PurePosixPath(member.name).parents):
                 raise _OutsideTree(member.name)
             if self.passed(member) is None:
@@ -160,7 +160,7 @@ def _renamed(member: tarfile.TarInfo, root: str, called: str) -> tarfile.TarInfo
 
 
 def _name(source: Path) -> str:
-    """As it was named; a folder that was named by where it is has the name it has there."""
+    """Name of the source in the archive. For "." and ".." it is the folder's real name."""
     return source.name if source.name not in ("", "..") else source.resolve().name
 
 
@@ -216,7 +216,7 @@ async def _pack_there(
 
 
 def is_only_live(code: int | None, complaint: str) -> bool:
-    """Whether tar packed everything, and complains of nothing but that somebody writes to it."""
+    """Reports whether tar packed everything, and warned only about files that changed meanwhile."""
     return code == 1 and bool(complaint) and all(line.endswith(_LIVE) for line in complaint.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Which cluster and which namespace somebody means who names neither."""
+"""Resolves the cluster and the namespace of a command, with their defaults."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from neorion.devservers.model.tenancy import own_namespace
 from neorion.keel.base import Invalid, is_name
 from neorion.keel.kube.client import ClusterConfig, find_cluster
 
-# What Kubernetes says where nobody chose: no place for a person's own servers.
+# The namespace of a kubeconfig without a choice. A user's servers belong into the user's own namespace.
 _DEFAULT_NAMESPACE = "default"
 
 
@@ -40,11 +40,11 @@ def resolve_context(
 
 
 def user_name(environ: Mapping[str, str] = os.environ) -> str:
-    """Who is at the keyboard, as the machine knows them."""
-    told = environ.get("USER") or environ.get("LOGNAME")
-    if told:
-        return told
-    import getpass  # noqa: PLC0415 -- brings the terminal along, and mostly somebody has told
+    """Name of the user on this machine."""
+    name = environ.get("USER") or environ.get("LOGNAME")
+    if name:
+        return name
+    import getpass  # noqa: PLC0415 -- slow to import and rarely needed
 
     try:
         return getpass.getuser()

@@ -64,7 +64,7 @@ def exec_stream(
 
 
 async def pod_logs(fleet: DevServerApi, name: str, request: PodLogOptions) -> AsyncGenerator[bytes]:
-    # Also of one that is down: its last words are what somebody wants to read then.
+    # Also of a pod that is down, because its log may contain the reason.
     pod = await fleet.pod(name)
     asked = PodLogOptions(
         CONTAINER, request.follow, request.previous, request.tail_lines, request.since, request.timestamps
@@ -89,9 +89,9 @@ async def port_forward(
     here: tuple[str, int] = ("127.0.0.1", 0),
     tell: Callable[[PodPort, str], None] = log_broken,
 ) -> AsyncGenerator[int]:
-    """Listens here while the block lasts, and leads whoever comes to the server's port. Gives the local port.
+    """Forwards a local port to the server's port while the block lasts. Yields the local port.
 
-    The server may get another machine meanwhile: the same local port then leads there. `tell` hears why a connection broke.
+    When the server moves to another machine, the same local port leads there. `tell` is called when a connection breaks.
     """
     pod = await _running(fleet, name)
     target = PodPort(pod.meta.name, fleet.namespace, port)

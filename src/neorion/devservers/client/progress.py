@@ -1,4 +1,4 @@
-"""How far a server is on its way to being usable, as its status tells. Pure."""
+"""Progress of a server towards being usable, from its status. Pure."""
 
 from datetime import datetime, timedelta
 
@@ -26,7 +26,7 @@ class ProgressStep(Struct, frozen=True):
 
 
 def is_observed(server: DevServerObject) -> bool:
-    """Whether the status speaks of what is asked for now, and not of something older."""
+    """Reports whether the status is about the current spec and not about an older one."""
     return server.status.phase is not None and server.status.observed_generation >= server.meta.generation
 
 
@@ -35,11 +35,11 @@ def is_ready(server: DevServerObject) -> bool:
 
 
 def is_refused(server: DevServerObject) -> bool:
-    """Whether the operator will do nothing for it before it is changed, or can never do it."""
-    told = condition_of(server, ConditionType.FLAVOR)
+    """Reports whether the operator refuses the server until its spec is changed."""
+    flavor = condition_of(server, ConditionType.FLAVOR)
     quota = condition_of(server, ConditionType.QUOTA)
     never = quota is not None and quota.reason == EXCEEDS_QUOTA
-    return is_observed(server) and (never or (told is not None and told.status == "False"))
+    return is_observed(server) and (never or (flavor is not None and flavor.status == "False"))
 
 
 def steps(server: DevServerObject) -> tuple[ProgressStep, ...]:

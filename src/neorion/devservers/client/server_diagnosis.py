@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from neorion.keel.kube.core import ContainerStatus
 
 STOPPED = {
-    StopReason.ASKED: "somebody stopped it",
+    StopReason.ASKED: "a user stopped it",
     StopReason.EXPIRED: "its time was over",
-    StopReason.IDLE: "nobody used it",
+    StopReason.IDLE: "it was idle",
     StopReason.SCHEDULE: "its hours had ended",
     StopReason.PREEMPTED: "its quota was taken away",
     StopReason.INTERRUPTED: "its spot machine was taken back",
 }
 STOPS = {
-    StopReason.ASKED: "somebody asked",
+    StopReason.ASKED: "a user asked",
     StopReason.EXPIRED: "its time is over then",
-    StopReason.IDLE: "nobody uses it",
+    StopReason.IDLE: "it is idle",
     StopReason.SCHEDULE: "its hours end",
     StopReason.PREEMPTED: "its quota was taken away",
     StopReason.INTERRUPTED: "its spot machine was taken back",
@@ -35,9 +35,9 @@ _CURES = {
     "BadSchedule": "Correct spec.lifecycle.schedule of the DevServer.",
     "QuotaExceeded": "Delete or stop another server, or ask for more; then devctl stop {name} and devctl start {name}.",
     "ExceedsQuota": "Delete it, and create it with fewer machines or a smaller flavor; or ask for more quota.",
-    "Refused": "Ask whoever runs the cluster.",
-    "NoStorageClass": "Whoever runs the cluster makes a class the default; or delete the server, and name one in spec.home.storageClass.",
-    "Lost": "Ask whoever runs the cluster's storage.",
+    "Refused": "Ask an administrator of the cluster.",
+    "NoStorageClass": "Let an administrator make a class the default; or delete the server, and name one in spec.home.storageClass.",
+    "Lost": "Ask the administrator of the cluster's storage.",
     "Unschedulable": "Take a smaller flavor (devctl update {name} --flavor FLAVOR), or wait for a node.",
     "ClaimMissing": "Make that claim; or delete the server, and create it with another --shared-volume: its home stays.",
     "ErrImagePull": "Check the name of the image and the right to pull it.",
@@ -69,13 +69,13 @@ def diagnose(server: DevServerObject, warning: str = "") -> Diagnosis:
         return Diagnosis(
             False,
             f"No operator has looked at {name} since it was last changed.",
-            "Ask whoever runs the cluster whether the operator runs.",
+            "Ask an administrator whether the operator runs.",
         )
     return _at_work(server, warning) if server.spec.running else _at_rest(server)
 
 
 def diagnose_stopped(name: str, container: "ContainerStatus") -> Diagnosis | None:
-    """Why nobody can get into a server whose machine is there; None where it runs."""
+    """Diagnosis of a server whose container does not run; None if it runs."""
     if container.state.running is not None:
         return None
     ended = container.state.terminated or container.last_state.terminated
@@ -106,7 +106,7 @@ def stop_conditions(
     if last is not None and (status.deadline is None or status.deadline.reason is not StopReason.EXPIRED):
         told.append(f"{_when(last, now)}: {STOPS[StopReason.EXPIRED]}.")
     if lifecycle.auto_shutdown:
-        told.append(f"After {_idle_text(server, limits)} in which nobody uses it{_unseen(server)}.")
+        told.append(f"After {_idle_text(server, limits)} without use{_unseen(server)}.")
     if lifecycle.schedule is not None and lifecycle.schedule.stop is not None:
         told.append(f'At its hours: "{lifecycle.schedule.stop}" in {lifecycle.schedule.time_zone}.')
     return tuple(told) or ("Nothing stops it by itself.",)
@@ -159,7 +159,7 @@ def _hint(server: DevServerObject) -> str:
 
 
 def revert_hint(name: str, standing: str) -> str:
-    """What to do about a flavor that a server does not get."""
+    """Hint for a server that does not get its new flavor."""
     return f"It moves once that is mended; to take the wish back: devctl update {name} --flavor {standing}"
 
 

@@ -13,12 +13,12 @@ from neorion.devservers.client.pod_access import port_forward
 from neorion.devservers.decide import SSH_PORT
 from neorion.devservers.model.kube_types import DevServerObject
 
-# Whoever the image runs as: sshd knows them by this name in every server.
+# sshd uses this name in every server, whatever user the image has.
 USER = "dev"
 
 
 class SshLogin(Struct, frozen=True):
-    """How to log in: as the server has proven itself before, with a key that it lets in."""
+    """Data for a login: the server's known host key, and a private key that it accepts."""
 
     name: str
     host: str

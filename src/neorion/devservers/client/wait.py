@@ -21,24 +21,24 @@ from neorion.devservers.model import ConditionType, Phase
 from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Conflict, Deadline, Duration, Error, NoCapacity, NotFound, Terminal
 
-# A GPU node that has to be bought first takes minutes; after this somebody should look.
+# A GPU node that has to be bought first takes minutes. After this a person should investigate.
 PATIENCE = Duration.of(minutes=15)
 
 
 class Progress(Struct, frozen=True):
-    """How far a server is: the steps, and the sentence about what is in the way."""
+    """Progress of a server: its steps, and a sentence about the current obstacle."""
 
     steps: tuple[ProgressStep, ...]
     obstacle: str = ""
 
 
 Tell = Callable[[Progress], None]
-# Between two looks at what was said: somebody who waits has read the last line by then.
+# Interval between two requests for Events: long enough to read the last line.
 EVENT_POLL = Duration.of(seconds=5)
 
 
 def ignore_progress(progress: Progress) -> None:
-    """For who does not look on."""
+    """Does nothing, for callers that show no progress."""
     del progress
 
 
@@ -109,7 +109,7 @@ class _ReadyWait:
             return diagnose(self.last)
 
     async def listen(self) -> None:
-        """Of what only Events tell, as of a volume that cannot be attached, the status knows nothing."""
+        """Shows warnings that only Events contain, e.g. that a volume cannot be attached."""
         while True:
             await self._fleet.clock.sleep(EVENT_POLL)
             server = self.last

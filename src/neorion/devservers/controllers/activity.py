@@ -1,4 +1,4 @@
-"""Looks into servers to see whether anybody uses them. What is seen stays in this process: nothing is written."""
+"""Probes servers for use. Results stay in this process and are not stored."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -11,7 +11,7 @@ from neorion.devservers.decide import (
     ProbeReading,
     failed_probe,
     next_history,
-    next_look,
+    next_probe,
     read,
     together,
 )
@@ -24,25 +24,25 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 # At the same time: a look takes a moment of the API server and of a node each.
-LOOKERS = 8
+PROBE_WORKERS = 8
 
 
 class ActivityController:
-    """The reconcile of looks: takes one when it is due, and says when the next will be.
+    """Reconciler of probes: runs one when it is due, and returns the time until the next.
 
-    `tell` wakes whoever decides about the server.
+    `tell` requeues the server after a probe.
     """
 
     def __init__(
         self,
-        mirrors: ClusterCache,
-        looker: ActivityProber,
+        cache: ClusterCache,
+        prober: ActivityProber,
         clock: Clock,
         tell: Callable[[ObjectKey], None],
         tally: OperatorMetrics = UNTALLIED,
     ) -> None:
-        self._mirrors = mirrors
-        self._looker = looker
+        self._cache = cache
+        self._prober = prober
         self._clock = clock
         self._tell = tell
         self._tally = tally
@@ -51,10 +51,10 @@ class ActivityController:
         now = to_datetime(self._clock.now())
         due, seen = self._due(key, now)
         if due is None or seen is None:
-            self._mirrors.sights.pop(key, None)
+            self._cache.sights.pop(key, None)
             return None
         if due <= now:
-            self._mirrors.sights[key] = await self._look(self._mirrors.sights.get(key), seen)
+            self._cache.sights[key] = await self._probe(self._cache.sights.get(key), seen)
             self._tell(key)
             now = to_datetime(self._clock.now())
             due, _ = self._due(key, now)
@@ -62,25 +62,25 @@ class ActivityController:
 
     def _due(self, key: ObjectKey, now: datetime) -> tuple[datetime | None, Observed | None]:
         """When to look, and into which server."""
-        seen = self._mirrors.observed(key)
+        seen = self._cache.observed(key)
         if seen is None or seen.pod is None:
             return None, None
-        return next_look(seen, self._mirrors.sights.get(key), now), seen
+        return next_probe(seen, self._cache.sights.get(key), now), seen
 
-    async def _look(self, before: ActivityHistory | None, seen: Observed) -> ActivityHistory:
+    async def _probe(self, before: ActivityHistory | None, seen: Observed) -> ActivityHistory:
         """Looks into all its Pods. If one of them cannot be looked into, nothing is known of the whole."""
         readings = [await self._reading(pod.meta.key) for pod in seen.working_pods]
         known = [reading for reading in readings if reading is not None]
-        self._tally.looked(well=len(known) == len(readings))
+        self._tally.probed(well=len(known) == len(readings))
         taken = to_datetime(self._clock.now())
         if len(known) < len(readings):
             return failed_probe(before, seen.probed, taken)
         return next_history(before, seen.probed, together(known), taken)
 
     async def _reading(self, pod: ObjectKey) -> ProbeReading | None:
-        """Whatever goes wrong, it means only that nothing is known."""
+        """Probes a pod. Any failure means only that its activity is unknown."""
         try:
-            return read(await self._looker.look(pod))
+            return read(await self._prober.probe(pod))
         except Error as error:
             log.warning("server not looked into", pod=str(pod), error=str(error))
             return None

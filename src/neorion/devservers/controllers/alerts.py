@@ -1,6 +1,6 @@
-"""Carries warnings to people: into the terminals of their server, and to whoever listens for the whole cluster.
+"""Delivers warnings to people: into the terminals of their server, and to the cluster's webhook.
 
-Each way is tried by itself, so that one that is broken neither holds up the other nor repeats it.
+Each channel is tried by itself, so that a broken one neither delays nor repeats the other.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ from neorion.keel.telemetry import logger
 log = logger(__name__)
 
 # Warnings under way at the same time.
-CARRIERS = 4
+ALERT_WORKERS = 4
 
 
 class AlertChannel(StrEnum):
-    """How a warning reaches somebody."""
+    """Channel by which a warning is delivered."""
 
     TERMINALS = "terminals"
     WEBHOOK = "webhook"
@@ -31,61 +31,61 @@ class AlertChannel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlertDelivery:
-    """One warning on one way."""
+    """One warning on one channel."""
 
     alert: Alert
-    way: AlertChannel
+    channel: AlertChannel
 
 
 class AlertController:
-    """The reconcile of errands. A warning that could not be carried is lost; the next one is not."""
+    """Reconciler of deliveries. A warning that could not be delivered is dropped; the next one is tried again."""
 
     def __init__(
         self,
-        mirrors: ClusterCache,
-        crier: TerminalNotifier | None,
+        cache: ClusterCache,
+        terminals: TerminalNotifier | None,
         hook: AlertHook | None,
         clock: Clock,
         tally: OperatorMetrics = UNTALLIED,
     ) -> None:
-        self._mirrors = mirrors
-        self._crier = crier
+        self._cache = cache
+        self._terminals = terminals
         self._hook = hook
         self._clock = clock
         self._tally = tally
 
-    def errands(self, alert: Alert) -> list[AlertDelivery]:
-        ways = ((AlertChannel.TERMINALS, self._crier), (AlertChannel.WEBHOOK, self._hook))
-        return [AlertDelivery(alert, way) for way, there in ways if there is not None]
+    def deliveries(self, alert: Alert) -> list[AlertDelivery]:
+        channels = ((AlertChannel.TERMINALS, self._terminals), (AlertChannel.WEBHOOK, self._hook))
+        return [AlertDelivery(alert, channel) for channel, adapter in channels if adapter is not None]
 
-    def teller(self, carry: Callable[[AlertDelivery], None]) -> Callable[[Alert], None]:
-        """What whoever decides calls with a warning; it does not wait for it to arrive."""
+    def sender(self, enqueue: Callable[[AlertDelivery], None]) -> Callable[[Alert], None]:
+        """Returns the function that other controllers call with a warning. It does not wait for the delivery."""
 
-        def tell(alert: Alert) -> None:
-            for errand in self.errands(alert):
-                carry(errand)
+        def send(alert: Alert) -> None:
+            for delivery in self.deliveries(alert):
+                enqueue(delivery)
 
-        return tell
+        return send
 
-    async def reconcile(self, errand: AlertDelivery) -> None:
-        alert = errand.alert
+    async def reconcile(self, delivery: AlertDelivery) -> None:
+        alert = delivery.alert
         if alert.stops <= to_datetime(self._clock.now()):
             return
         try:
-            if errand.way is AlertChannel.TERMINALS:
-                await self._cry(alert)
+            if delivery.channel is AlertChannel.TERMINALS:
+                await self._write_to_terminals(alert)
             elif self._hook is not None:
                 await self._hook.send(alert)
         except Error as error:
             server = f"{alert.namespace}/{alert.server}"
-            log.warning("warning not delivered", server=server, way=errand.way.value, error=str(error))
-            self._tally.warned(errand.way.value, well=False)
+            log.warning("warning not delivered", server=server, way=delivery.channel.value, error=str(error))
+            self._tally.warned(delivery.channel.value, well=False)
         else:
-            self._tally.warned(errand.way.value, well=True)
+            self._tally.warned(delivery.channel.value, well=True)
 
-    async def _cry(self, alert: Alert) -> None:
-        seen = self._mirrors.observed(ObjectKey(alert.namespace, alert.server))
-        if seen is None or self._crier is None:
+    async def _write_to_terminals(self, alert: Alert) -> None:
+        seen = self._cache.observed(ObjectKey(alert.namespace, alert.server))
+        if seen is None or self._terminals is None:
             return
         for pod in seen.working_pods:
-            await self._crier.tell(pod.meta.key, alert.text)
+            await self._terminals.write(pod.meta.key, alert.text)

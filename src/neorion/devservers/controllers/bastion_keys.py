@@ -19,7 +19,7 @@ _PUBLIC: Final = (f"{HOST_KEY}.pub", AUTHORITY)
 
 
 async def ensure_bastion_keys(api: KubeApi, keys: HostKeyFactory, fence: Fence, namespace: str) -> None:
-    """What is there is kept: clients and servers know the keys by now."""
+    """Creates the bastion's keys if there are none. Existing keys stay, because clients and servers know them."""
     secret = await _secret(api, keys, fence, namespace)
     public = {name: (secret.value(name) or b"").decode() for name in _PUBLIC}
     fence.check()

@@ -1,4 +1,4 @@
-"""What the operator sees of the cluster, and how a server is put together from it."""
+"""Informers of the operator, and the view of a server that is built from them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -37,14 +37,14 @@ OURS = Selector(labels=SERVER_LABEL)
 
 
 class ClusterCache:
-    """One mirror per kind, of the objects that carry our label alone; of one namespace, or of all."""
+    """One informer per kind, for objects with our label only; of one namespace, or of all."""
 
     def __init__(self, informers: InformerFactory, scope: str = "", *, kueue: bool = False) -> None:
-        # Whoever finds no server asks whether there is one that cannot be read: `Homes` does.
+        # Also lists servers that cannot be decoded, so that `HomeController` does not take them for deleted.
         self.servers = informers.of(DEVSERVERS, scope, packed=True, gaps=True)
         self.flavors = informers.of(DEVSERVERFLAVORS)
         self.claims = informers.of(CLAIM, scope, Selector(labels=HOME_LABEL), packed=True)
-        self.bodies = informers.of(DEPLOYMENTS, scope, OURS, packed=True)
+        self.deployments = informers.of(DEPLOYMENTS, scope, OURS, packed=True)
         self.stateful_sets = informers.of(STATEFUL_SETS, scope, OURS, packed=True)
         self.pods = informers.of(POD, scope, OURS, packed=True)
         self.services = informers.of(SERVICE, scope, OURS, packed=True)
@@ -54,7 +54,7 @@ class ClusterCache:
         self.sights: dict[ObjectKey, ActivityHistory] = {}
         made: tuple[Informer[Any], ...] = (
             self.claims,
-            self.bodies,
+            self.deployments,
             self.stateful_sets,
             self.services,
             self.scripts,
@@ -76,7 +76,9 @@ class ClusterCache:
             server=server,
             flavor=self.flavors.get(ObjectKey("", asked)),
             home=self.claims.get(ObjectKey(key.namespace, _first_home_name(server))),
-            body=self.bodies.get(key) if server.spec.distributed is None else self.stateful_sets.get(key),
+            body=self.deployments.get(key)
+            if server.spec.distributed is None
+            else self.stateful_sets.get(key),
             pods=tuple(self._pods_of.get(key)),
             look=sight.look if sight else None,
             ahead=servers_before(server, self._same_user_servers(server, asked)),
@@ -112,7 +114,7 @@ class ClusterCache:
     def marked_home_of(self, server: DevServerObject) -> Iterable[ObjectKey]:
         return (key for home in self._homes_of.get(server.meta.key) for key in expiring_home(home))
 
-    def behind(self, server: DevServerObject) -> Iterable[ObjectKey]:
+    def competing_servers(self, server: DevServerObject) -> Iterable[ObjectKey]:
         """Those who may get what this server had, or lose to it, where its flavor is rationed."""
         return (
             other.meta.key
@@ -121,7 +123,7 @@ class ClusterCache:
         )
 
     def _same_user_servers(self, server: DevServerObject, flavor: str) -> Iterable[DevServerObject]:
-        """Nobody is counted where nothing is rationed: there may be thousands."""
+        """Servers of the same user with the flavor. Empty if it has no per-user limit, because there may be thousands."""
         if max_per_user(self.flavors.get(ObjectKey("", flavor))) is None:
             return ()
         ration = (server.meta.namespace, flavor)
@@ -129,12 +131,12 @@ class ClusterCache:
 
 
 def expiring_home(home: PersistentVolumeClaim) -> Iterable[ObjectKey]:
-    """Only a home that somebody marked has an end to be waited for; there are thousands of others."""
+    """Index of homes that have a deletion time, which are few."""
     return (home.meta.key,) if HOME_DELETE_AFTER in home.meta.annotations else ()
 
 
 def idle_stop_enabled(server: DevServerObject) -> Iterable[ObjectKey]:
-    """Only a server that may stop for idleness has to be looked into."""
+    """Index of servers that may stop for idleness, which are the only ones to probe."""
     return (server.meta.key,) if server.spec.running and server.spec.lifecycle.auto_shutdown else ()
 
 
@@ -165,5 +167,5 @@ def _namespace_of(server: DevServerObject) -> Iterable[str]:
 
 
 def _rations_of(server: DevServerObject) -> Iterable[tuple[str, str]]:
-    """Whose is a server? That of the user whose namespace it is in."""
+    """Index of servers by namespace and flavor. The namespace stands for the user."""
     return ((server.meta.namespace, flavor) for flavor in flavors_of(server))

@@ -35,7 +35,7 @@ async def _survey(api: KubeApi, seen: Observed) -> ClusterFacts:
 
 
 async def _found(api: KubeApi, kind: Kind[T], name: str | None) -> T | None:
-    """What is not there yet, or no more, ties nobody down."""
+    """Gets an object; None if it does not exist."""
     try:
         return await api.get(kind, name) if name else None
     except NotFound:

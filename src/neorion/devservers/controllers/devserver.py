@@ -48,15 +48,15 @@ _ANOTHER_KEY = (
 
 
 def drop_alert(alert: Alert) -> None:
-    """For operators without a way to people."""
+    """Does nothing, for operators without a channel for alerts."""
     del alert
 
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """What writes: objects through the applier, news through the recorder, the rest by the API itself behind the fence.
+    """Writers of the controller: the applier for objects, the recorder for Events, and the fenced API for the rest.
 
-    `tell` hands a warning to whoever carries it to people. Without `keys` no server gets SSH.
+    `tell` delivers a warning to people. Without `keys` no server gets SSH.
     """
 
     api: KubeApi
@@ -71,20 +71,20 @@ class DevServerController:
     """The reconcile of servers."""
 
     def __init__(
-        self, mirrors: ClusterCache, hands: Writers, settings: OperatorSettings, clock: Clock
+        self, cache: ClusterCache, writers: Writers, settings: OperatorSettings, clock: Clock
     ) -> None:
-        self._mirrors = mirrors
-        self._api = hands.api
-        self._fence = hands.fence
-        self._applier = hands.applier
-        self._recorder = hands.recorder
-        self._tell = hands.tell
-        self._keys = hands.keys
+        self._cache = cache
+        self._api = writers.api
+        self._fence = writers.fence
+        self._applier = writers.applier
+        self._recorder = writers.recorder
+        self._tell = writers.tell
+        self._keys = writers.keys
         self._settings = settings
         self._clock = clock
 
     async def reconcile(self, key: ObjectKey) -> Duration | None:
-        seen = self._mirrors.observed(key)
+        seen = self._cache.observed(key)
         if seen is None:
             return None
         if needs_cluster_facts(seen):
@@ -112,7 +112,7 @@ class DevServerController:
             await self._carry_out(seen, decision)
             if not isinstance(error, QuotaExceeded):
                 raise
-            # Not the operator's fault, and nobody's whom an alert should wake.
+            # An exceeded quota is not a failure of the operator, so it is not raised.
             return requeue_after(decision.wake, now)
         await self._carry_out(seen, decision)
         return requeue_after(decision.wake, now)
@@ -145,13 +145,13 @@ class DevServerController:
             await self._release(server)
 
     async def _apply_objects(self, decision: Decision) -> bool:
-        """Applies its objects. Whether there are new ones among them, and the mirrors show them."""
+        """Applies its objects. Whether there are new ones among them, and the cache show them."""
         made = False
         for manifest in decision.objects:
-            kind, standing = self._mirrors.standing(manifest)
+            kind, standing = self._cache.standing(manifest)
             await self._applier.apply(kind, manifest, standing)
             if standing is None:
-                made = made or self._mirrors.standing(manifest)[1] is not None
+                made = made or self._cache.standing(manifest)[1] is not None
         return made
 
     async def _with_host_key(self, seen: Observed, now: datetime) -> Observed:
@@ -160,7 +160,7 @@ class DevServerController:
         if host_key_may_be_gone(seen, self._settings, now) and await host_key_is_gone(
             self._api, self._fence, seen.identity
         ):
-            # Forgotten before there is another: whoever dies in between leaves a server that wants a key.
+            # Removed from the status first. After a crash in between, the server still gets a new key.
             seen = await self._with_status(seen, ssh_host_key=None)
             self._recorder.tell(DEVSERVERS, seen.server, "HostKeyChanged", _ANOTHER_KEY, warning=True)
         if not wants_host_key(seen, self._settings):

@@ -17,19 +17,19 @@ log = logger(__name__)
 class HomeController:
     """The reconcile of homes."""
 
-    def __init__(self, mirrors: ClusterCache, hands: Writers, clock: Clock) -> None:
-        self._mirrors = mirrors
-        self._api = hands.api
-        self._fence = hands.fence
+    def __init__(self, cache: ClusterCache, writers: Writers, clock: Clock) -> None:
+        self._cache = cache
+        self._api = writers.api
+        self._fence = writers.fence
         self._clock = clock
 
     async def reconcile(self, key: ObjectKey) -> Duration | None:
-        home = self._mirrors.claims.get(key)
+        home = self._cache.claims.get(key)
         if home is None or home.meta.deleted is not None or self._lived_in(home):
             return None
         due = _date(home.meta.annotations.get(HOME_DELETE_AFTER, ""))
         if due is None:
-            # Nobody marked it, so nobody has asked for its end.
+            # Without a deletion time the home stays.
             return None
         now = to_datetime(self._clock.now())
         if due > now:
@@ -42,14 +42,14 @@ class HomeController:
         return None
 
     def _lived_in(self, home: PersistentVolumeClaim) -> bool:
-        """A server of the same name has taken it over, is about to, or is about to mark it anew on its way out."""
+        """Reports whether a server of the same name exists, which uses the home or will mark it again."""
         key = ObjectKey(home.meta.namespace, home.meta.labels.get(HOME_LABEL, ""))
-        servers = self._mirrors.servers
+        servers = self._cache.servers
         return servers.get(key) is not None or key in servers.unreadable
 
 
 def _date(text: str) -> datetime | None:
-    """Whoever wants a home kept longer writes another day on it, perhaps without an hour or a zone."""
+    """Parses a deletion time. A person may have edited it, so a date without time or zone is accepted."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

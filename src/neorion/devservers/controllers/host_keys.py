@@ -1,4 +1,4 @@
-"""Gives a server its host key: once, before anything is made for it, and again if somebody deletes it."""
+"""Creates a server's host key before its other objects, and again if the key was deleted."""
 
 from contextlib import suppress
 from typing import Final
@@ -27,10 +27,10 @@ async def host_key_is_gone(api: KubeApi, fence: Fence, server: OwnerIdentity) ->
 
 
 async def give_host_key(api: KubeApi, fence: Fence, keys: HostKeyFactory, server: OwnerIdentity) -> str:
-    """Returns its public half.
+    """Creates the host key and returns its public half.
 
-    Whoever asks has no record of a key, so a Secret that is there was left by somebody who died before writing it down,
-    or belongs to an older server of the same name. It is replaced and never read: the operator may not read Secrets.
+    The server's status has no key yet. So an existing Secret was left by a crash before the status was written, or belongs to
+    an older server of the same name. It is replaced and never read: the operator may not read Secrets.
     """
     made = keys.host_key()
     manifest = host_key_secret(server, made.private)

@@ -128,12 +128,12 @@ class UserCache:
         return frozenset(services | behind)
 
     def gpu_kinds(self) -> frozenset[str]:
-        """What flavors ask for, and what nodes have: pods of a user's own may ask for it too."""
+        """GPU resources of flavors and nodes, which pods of a user may request too."""
         kinds = (*map(gpus_of_flavor, self.flavors), *map(gpus_of_node, self.nodes))
         return frozenset[str]().union(*kinds)
 
     def everyone(self, _changed: object) -> Iterable[ObjectKey]:
-        """For a change that concerns all users."""
+        """Keys of all users, for a change that concerns each of them."""
         return self.users.keys()
 
 
@@ -147,13 +147,13 @@ def gpus_of_node(node: Node) -> frozenset[str]:
 
 
 def user_key(namespace: Namespace) -> Iterable[ObjectKey]:
-    """Whose namespace it is."""
+    """Key of the user of a namespace."""
     return (ObjectKey("", namespace.meta.labels[USER_LABEL]),)
 
 
 @dataclass(frozen=True, slots=True)
 class UserWriter:
-    """What the reconcile of users writes through."""
+    """Writers of the user controller."""
 
     api: KubeApi
     applier: Applier

@@ -9,17 +9,6 @@ from typing import TYPE_CHECKING
 from neorion.keel.base import lazy_exports
 
 if TYPE_CHECKING:
-    from neorion.devservers.decide.activity import (
-        FRESH,
-        ActivityHistory,
-        ActivitySignal,
-        ActivitySnapshot,
-        ActivitySource,
-        ProbeReading,
-        failed_probe,
-        next_history,
-        together,
-    )
     from neorion.devservers.decide.cost import accrued, rate
     from neorion.devservers.decide.decision import (
         FINALIZER,
@@ -33,6 +22,17 @@ if TYPE_CHECKING:
         StopServer,
     )
     from neorion.devservers.decide.flavor_change import ClusterFacts
+    from neorion.devservers.decide.idle_detection import (
+        FRESH,
+        ActivityHistory,
+        ActivitySignal,
+        ActivitySnapshot,
+        ActivitySource,
+        ProbeReading,
+        failed_probe,
+        next_history,
+        together,
+    )
     from neorion.devservers.decide.lifetime import expiry
     from neorion.devservers.decide.manifests import Manifest, OperatorSettings, OwnerIdentity, host_key_secret
     from neorion.devservers.decide.names import (
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
         service_name,
     )
     from neorion.devservers.decide.per_user_limit import flavors_of, max_per_user, servers_before
-    from neorion.devservers.decide.probe import PROBE, SSH_PORT, WORDS_MAX, read
-    from neorion.devservers.decide.probe_schedule import next_look
+    from neorion.devservers.decide.probe import PROBE, PROBE_OUTPUT_MAX, SSH_PORT, read
+    from neorion.devservers.decide.probe_schedule import next_probe
     from neorion.devservers.decide.rejected_writes import pod_refusal
     from neorion.devservers.decide.server import decide, needs_cluster_facts
     from neorion.devservers.decide.ssh import host_key_may_be_gone, wants_host_key
@@ -59,11 +59,11 @@ __all__ = [
     "HOME_DELETE_AFTER",
     "HOME_LABEL",
     "PROBE",
+    "PROBE_OUTPUT_MAX",
     "SCRIPTS_LABEL",
     "SERVER_LABEL",
     "SSH_PORT",
     "STOPPED_BECAUSE",
-    "WORDS_MAX",
     "ActivityHistory",
     "ActivitySignal",
     "ActivitySnapshot",
@@ -93,7 +93,7 @@ __all__ = [
     "max_per_user",
     "needs_cluster_facts",
     "next_history",
-    "next_look",
+    "next_probe",
     "pod_refusal",
     "rank_name",
     "rate",
@@ -119,7 +119,7 @@ __getattr__ = lazy_exports(
             "StopServer",
             "StartServer",
         ),
-        "activity": (
+        "idle_detection": (
             "FRESH",
             "ActivitySnapshot",
             "ProbeReading",
@@ -131,7 +131,7 @@ __getattr__ = lazy_exports(
             "together",
         ),
         "lifetime": ("expiry",),
-        "probe_schedule": ("next_look",),
+        "probe_schedule": ("next_probe",),
         "flavor_change": ("ClusterFacts",),
         "names": (
             "HOME_DELETE_AFTER",
@@ -148,7 +148,7 @@ __getattr__ = lazy_exports(
         "probe": (
             "PROBE",
             "SSH_PORT",
-            "WORDS_MAX",
+            "PROBE_OUTPUT_MAX",
             "read",
         ),
         "per_user_limit": (

@@ -1,4 +1,4 @@
-"""What a server has cost. Written down only when it gets a machine, loses it or has another price; whoever reads adds the time since."""
+"""Cost of a server. Recorded only when it gets or loses a machine or changes price; readers add the time since then."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -32,9 +32,9 @@ def rate(cost: Cost) -> str:
 
 
 def carried(cost: Cost, price: Price | None, now: datetime, *, running: bool) -> Cost:
-    """The account after a look. It gets an entry when the server gets a machine or loses it, and when its price is another.
+    """The cost record at this time. It changes when the server gets or loses a machine, and when its price changes.
 
-    Time so far counts at the old rates, time from now on at the new ones. A price that nobody can tell is the old one.
+    Time so far counts at the old rates, time from now on at the new ones. An unknown price counts as unchanged.
     """
     if running is cost.running and (price is None or _at(cost, price) == cost):
         return cost

@@ -1,11 +1,11 @@
-"""What is seen of a server, and what is to be done about it."""
+"""Input and output of decisions about a server."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from neorion.devservers.decide.activity import ActivitySnapshot
 from neorion.devservers.decide.flavor_change import ClusterFacts
+from neorion.devservers.decide.idle_detection import ActivitySnapshot
 from neorion.devservers.decide.manifests import Manifest, OwnerIdentity
 from neorion.devservers.decide.names import rank_home_name, rank_name
 from neorion.devservers.decide.progress import progress_of
@@ -127,7 +127,7 @@ class Observed:
 
     @cached_property
     def inherited(self) -> bool:
-        """Whether a deleted server of the same name has left a pod that nobody has taken away yet."""
+        """Reports whether a deleted server of the same name has left a pod that still exists."""
         since = self.server.meta.created or ""
         return any(pod.meta.deleted is None and (pod.meta.created or since) < since for pod in self.pods)
 
@@ -148,7 +148,7 @@ class Observed:
 
     @cached_property
     def stands(self) -> bool:
-        """Whether it has a pod, or gets one again by the Deployment there is."""
+        """Reports whether the server has a pod, or gets one by its existing Deployment."""
         return self.pod is not None or (self.body is not None and self.body.spec.replicas != 0)
 
     @cached_property

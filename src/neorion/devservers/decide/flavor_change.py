@@ -1,6 +1,6 @@
-"""Whether the pod of another flavor could ever run, asked before a running server gives up the one it has.
+"""Checks whether a pod of the new flavor could run, before a running server gives up its own.
 
-What is found here holds the change, with a sentence, while the server goes on as it is.
+An obstacle blocks the change with a sentence, and the server goes on unchanged.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,9 +24,9 @@ _REQUESTS = "requests."
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What is looked up only when a server is about to change: its volume, the nodes, the quotas of its namespace.
+    """Facts that are read only when a server is about to change: its volume, the nodes, and its namespace's quotas.
 
-    `home_grows` says whether the class of its home lets volumes grow.
+    `home_grows` is true if the storage class of its home allows volumes to grow.
     """
 
     volume: PersistentVolume | None = None
@@ -59,12 +59,12 @@ class FlavorChange:
 
 
 def block_reason(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
-    """The first thing that would keep the server from ever running so. What changes in place needs no other node."""
-    return _quota(move, around) or (None if move.in_place else _place(move, around))
+    """First reason why the server could never run on the new flavor. A change in place needs no other node."""
+    return _quota(move, around) or (None if move.in_place else _no_suitable_node(move, around))
 
 
 def home_should_grow(spec: DevServerSpec, home: PersistentVolumeClaim | None) -> bool:
-    """Whether a larger home is asked for than there is; one that has no volume yet cannot be asked to grow."""
+    """Reports whether the spec has a larger home than the existing one. A home without a volume cannot grow."""
     there, wanted = _size(home), spec.persistent_home_size
     if home is None or there is None or there == wanted or home.status.phase != "Bound":
         return False
@@ -143,8 +143,8 @@ def _counted(quota: ResourceQuota, prefix: str, name: str) -> str | None:
     return next((one for one in names if one in quota.status.hard), None)
 
 
-def _place(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
-    """Where a node of the flavor's kind is, where the home can go, and where there is room for the whole of it."""
+def _no_suitable_node(move: FlavorChange, around: ClusterFacts) -> BlockReason | None:
+    """Reason why no node suits: none matches the flavor, none can mount the home, or none has enough capacity."""
     wanted = move.flavor.node_selector
     home = _node_affinity(around.volume)
     if _mutually_exclusive(wanted, home):
@@ -183,7 +183,7 @@ def _node_affinity(volume: PersistentVolume | None) -> tuple[tuple[NodeSelectorR
 def _mutually_exclusive(
     wanted: Mapping[str, str], home: tuple[tuple[NodeSelectorRequirement, ...], ...]
 ) -> bool:
-    """Whether no node whatever could be both, as far as their labels can tell."""
+    """Reports whether no node could match both, by labels."""
     return bool(home) and all(
         any(one.key in wanted and not _meets(wanted, one) for one in term) for term in home
     )
@@ -204,7 +204,7 @@ def _meets(labels: Mapping[str, str], one: NodeSelectorRequirement) -> bool:
         case "DoesNotExist":
             return one.key not in labels
         case _:
-            # What is not understood holds nobody up: the scheduler will say, and the change is undone.
+            # An unknown operator counts as met. The scheduler decides, and a failed change is undone.
             return True
 
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 from msgspec.structs import replace
 
-from neorion.devservers.decide.activity import ActivitySnapshot
+from neorion.devservers.decide.idle_detection import ActivitySnapshot
 from neorion.devservers.model import Deadline, FlavorLimits, Lifecycle, Schedule, StopReason
 from neorion.devservers.model.field_types import span
 
@@ -17,11 +17,11 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class RunningServer:
-    """What decides about the end of a server that runs.
+class LifetimeInput:
+    """Input of decisions about a running server's end.
 
-    `used` is when it was last used before anything that `look` saw: when it became usable, or as its status tells.
-    `told` is the end that its status tells, which stays true until a look knows better.
+    `used` is its last use before the probe `look`: the time at which it became usable, or that in its status.
+    `told` is the end in its status, which holds until a newer probe.
     """
 
     lifecycle: Lifecycle
@@ -42,12 +42,12 @@ class RunningServer:
         return max(self.used, latest.active) if latest else self.used
 
 
-def deadline(server: RunningServer) -> Deadline | None:
+def deadline(server: LifetimeInput) -> Deadline | None:
     """The first of the ends that are in sight."""
     return _first((_expiry_of(server), idle_end(server), _scheduled_stop(server)))
 
 
-def due(server: RunningServer, now: datetime) -> Deadline | None:
+def due(server: LifetimeInput, now: datetime) -> Deadline | None:
     """The end that has come. Idleness has to be proven at that moment."""
     proven = server.look is not None and server.look.proves_idle(now)
     ends = (_expiry_of(server), idle_end(server) if proven else None, _scheduled_stop(server))
@@ -55,13 +55,13 @@ def due(server: RunningServer, now: datetime) -> Deadline | None:
     return found if found is not None and found.time <= now else None
 
 
-def next_end(server: RunningServer) -> datetime | None:
+def next_end(server: LifetimeInput) -> datetime | None:
     """The first end that comes with time alone."""
     found = _first((_expiry_of(server), _scheduled_stop(server)))
     return found.time if found else None
 
 
-def idle_end(server: RunningServer) -> Deadline | None:
+def idle_end(server: LifetimeInput) -> Deadline | None:
     """Counts from the last use that is known; a look may move it, and nothing else does."""
     if not server.lifecycle.auto_shutdown:
         return None
@@ -92,8 +92,8 @@ def strictest(limits: Iterable[FlavorLimits]) -> FlavorLimits:
     )
 
 
-def warnings(server: RunningServer, end: Deadline | None) -> tuple[str, ...]:
-    """How long before the end to warn, the longest first. Who types now must not be warned of idleness."""
+def warnings(server: LifetimeInput, end: Deadline | None) -> tuple[str, ...]:
+    """Times before the end at which to warn, the longest first. Idle warnings may not reach a user who was just active."""
     if end is None:
         return ()
     asked = sorted(server.lifecycle.warnings, key=span, reverse=True)
@@ -102,8 +102,8 @@ def warnings(server: RunningServer, end: Deadline | None) -> tuple[str, ...]:
     return tuple(before for before in asked if span(before) <= server.idle_allowed / 2)
 
 
-def warnings_due(server: RunningServer, end: Deadline | None, now: datetime) -> tuple[str, ...]:
-    """The warnings whose time has come, each marked by the end it belongs to, so that another end warns anew."""
+def warnings_due(server: LifetimeInput, end: Deadline | None, now: datetime) -> tuple[str, ...]:
+    """Warnings that are due, each with the end it belongs to, so that a new end has warnings of its own."""
     return tuple(
         f"{end.time.isoformat()}-{before}"
         for before in warnings(server, end)
@@ -111,7 +111,7 @@ def warnings_due(server: RunningServer, end: Deadline | None, now: datetime) -> 
     )
 
 
-def next_warning(server: RunningServer, end: Deadline | None, now: datetime) -> datetime | None:
+def next_warning(server: LifetimeInput, end: Deadline | None, now: datetime) -> datetime | None:
     times = (end.time - span(before) for before in warnings(server, end) if end is not None)
     return min((time for time in times if time > now), default=None)
 
@@ -138,13 +138,13 @@ def readable(lifecycle: Lifecycle) -> Lifecycle:
 
 
 def schedule_fault(schedule: Schedule | None) -> str | None:
-    """What is wrong with hours the API server could not read, as one sentence; None when nothing is."""
+    """Describes the fault of a schedule that the API server cannot check; None if there is none."""
     if schedule is None:
         return None
     try:
         ZoneInfo(schedule.time_zone)
     except (ZoneInfoNotFoundError, ValueError):
-        return f'"{schedule.time_zone}" is no time zone; write one such as Europe/Athens.'
+        return f'"{schedule.time_zone}" is not a valid time zone; write one such as Europe/Athens.'
     for name, cron in (("start", schedule.start), ("stop", schedule.stop)):
         try:
             if cron is not None:
@@ -156,12 +156,12 @@ def schedule_fault(schedule: Schedule | None) -> str | None:
     return None
 
 
-def _expiry_of(server: RunningServer) -> Deadline | None:
+def _expiry_of(server: LifetimeInput) -> Deadline | None:
     time = expiry(server.lifecycle, server.since, server.limits)
     return Deadline(time=time, reason=StopReason.EXPIRED) if time else None
 
 
-def _scheduled_stop(server: RunningServer) -> Deadline | None:
+def _scheduled_stop(server: LifetimeInput) -> Deadline | None:
     schedule = server.lifecycle.schedule
     if schedule is None or schedule.stop is None:
         return None
@@ -178,7 +178,7 @@ def _first(ends: tuple[Deadline | None, ...]) -> Deadline | None:
 
 
 def _kept(lifecycle: Lifecycle, end: datetime) -> datetime:
-    """`keepUntil` holds off what nobody asked for: idleness and the schedule, not the deadline."""
+    """Delays automatic stops by idleness and schedule until `keepUntil`. It does not delay the deadline."""
     return end if lifecycle.keep_until is None else max(end, lifecycle.keep_until)
 
 

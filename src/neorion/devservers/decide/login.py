@@ -1,4 +1,4 @@
-"""What an SSH client asks for: who logs in, and which of their servers is meant."""
+"""Parses the user name of an SSH login: the user, and which of their servers."""
 
 from dataclasses import dataclass
 from typing import Final

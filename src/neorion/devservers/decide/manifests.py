@@ -30,9 +30,9 @@ SHM = "/dev/shm"  # noqa: S108 -- the shared memory of the container itself
 SCRIPTS_AT = "/opt/devserver/bin"
 # A person who is asked to leave gets this long to save.
 GRACE_SECONDS = 30
-# The user that owns the home. Images run as whoever they like; files in the home belong to this group.
+# Group of files in the home. Images may run as any user.
 GROUP_ID = 1000
-# A Service needs a port, and could not become one without an address later: this is where nobody listens.
+# A Service needs a port, although no program listens on this one. It could not become headless later.
 _NO_PORT = {"name": "none", "port": 9, "targetPort": 9}
 
 
@@ -47,7 +47,7 @@ class OwnerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """What the operator of the cluster decides for every server. Where `autoscaled`, nodes come when pods wait for them.
+    """Settings of the operator for every server. In an `autoscaled` cluster, nodes are created for pending pods.
 
     With `kueue`, servers with a queue have no Pods before Kueue has admitted them.
     `tools_image` brings sshd into every server that wants it; without it there is none.
@@ -100,13 +100,13 @@ def home_claim(server: OwnerIdentity, spec: DevServerSpec, name: str) -> Manifes
 
 
 def scripts(namespace: str) -> Manifest:
-    """One for all servers of a namespace, and nobody's: it is the same for each and costs nothing to leave."""
+    """The ConfigMap of scripts for all servers of a namespace. No server owns it, because it is the same for each."""
     metadata = {"name": SCRIPTS_NAME, "namespace": namespace, "labels": {SCRIPTS_LABEL: "true"}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(SCRIPTS)}
 
 
 def ssh_keys(server: OwnerIdentity, spec: DevServerSpec, user_keys: str = "") -> Manifest:
-    """Who may log in. Kept apart from the pod, which need not restart for another key."""
+    """The ConfigMap of authorized keys. It is not part of the pod, which need not restart for a new key."""
     lines = user_keys + "".join(f"{key}\n" for key in (spec.ssh.public_keys if spec.ssh else ()))
     body = owned(server, "v1", "ConfigMap", keys_name(server.name), {"data": {AUTHORIZED_KEYS: lines}})
     body["metadata"]["labels"][SCRIPTS_LABEL] = "true"
@@ -157,7 +157,7 @@ def add_queue(body: Manifest, spec: DevServerSpec, flavor: DevServerFlavorSpec) 
 
 
 def resources_of(flavor: DevServerFlavorSpec) -> Manifest:
-    """As texts, the form the API server gives back, so that what is applied equals what is read."""
+    """Resources as strings, which the API server returns, so that applied objects equal the observed ones."""
     asked = {"requests": flavor.resources.requests, "limits": flavor.resources.limits}
     return {
         part: {name: str(amount) for name, amount in amounts.items()}

@@ -1,4 +1,4 @@
-"""How a server's objects are named and marked."""
+"""Names and labels of a server's objects."""
 
 from neorion.devservers.model import GROUP
 
@@ -18,7 +18,7 @@ TEMPLATE_LABEL = f"{GROUP}/template"
 # Set on each Pod by the StatefulSet controller.
 RANK_LABEL = "apps.kubernetes.io/pod-index"
 
-# That a server named the class of its home: whoever applied a field once has to name it for ever.
+# Marks that a server set its home's storage class. A field that was applied once must stay in the manifest.
 HOME_CLASS = f"{GROUP}/storage-class"
 
 

@@ -1,10 +1,10 @@
-"""What is told of a server's use and of its end: in its status, in Events, to people."""
+"""Notifications of a server's use and end: in its status, in Events, and to people."""
 
 from datetime import datetime, timedelta
 
-from neorion.devservers.decide.activity import ActivitySource
 from neorion.devservers.decide.decision import Observed
-from neorion.devservers.decide.lifetime import RunningServer, deadline, warnings_due
+from neorion.devservers.decide.idle_detection import ActivitySource
+from neorion.devservers.decide.lifetime import LifetimeInput, deadline, warnings_due
 from neorion.devservers.decide.progress import ConditionStep
 from neorion.devservers.model import Activity, Alert, ConditionType, Deadline, DevServerStatus, StopReason
 
@@ -13,15 +13,15 @@ ACTIVITY_STEP = timedelta(minutes=5)
 
 WHY = {
     StopReason.EXPIRED: "its time is over",
-    StopReason.IDLE: "nobody uses it",
+    StopReason.IDLE: "it is idle",
     StopReason.SCHEDULE: "its hours end",
-    StopReason.ASKED: "somebody asked",
+    StopReason.ASKED: "a user asked",
     StopReason.PREEMPTED: "its quota was taken away",
     StopReason.INTERRUPTED: "its spot machine was taken back",
 }
 
 
-def settled(server: RunningServer) -> Deadline | None:
+def settled(server: LifetimeInput) -> Deadline | None:
     """An end that use moves is told in steps, like the use itself."""
     end, before = deadline(server), server.told
     if end is None or before is None or end.reason is not before.reason or end.reason is not StopReason.IDLE:
@@ -29,11 +29,11 @@ def settled(server: RunningServer) -> Deadline | None:
     return before if timedelta(0) <= end.time - before.time < _step(server) else end
 
 
-def _step(server: RunningServer) -> timedelta:
+def _step(server: LifetimeInput) -> timedelta:
     return min(ACTIVITY_STEP, server.idle_allowed / 4)
 
 
-def activity(seen: Observed, server: RunningServer) -> Activity | None:
+def activity(seen: Observed, server: LifetimeInput) -> Activity | None:
     """Moves in steps: what was told stays until it is off by a whole step."""
     latest = seen.look.latest if seen.look else None
     before = seen.server.status.activity
@@ -42,8 +42,8 @@ def activity(seen: Observed, server: RunningServer) -> Activity | None:
     return Activity(last_time=latest.active, source=latest.source.value)
 
 
-def warned(seen: Observed, server: RunningServer, end: Deadline | None, now: datetime) -> tuple[str, ...]:
-    """Nobody is warned of idleness on old evidence: they may be typing."""
+def warned(seen: Observed, server: LifetimeInput, end: Deadline | None, now: datetime) -> tuple[str, ...]:
+    """Warnings that are due. Idle warnings need a recent probe, because the user may be active again."""
     found = warnings_due(server, end, now)
     proven = seen.look is not None and seen.look.proves_idle(now)
     if end is None or end.reason is not StopReason.IDLE or proven:
@@ -51,8 +51,8 @@ def warned(seen: Observed, server: RunningServer, end: Deadline | None, now: dat
     return tuple(one for one in found if one in seen.server.status.warned)
 
 
-def idle_steps(seen: Observed, server: RunningServer) -> tuple[ConditionStep, ...]:
-    """Whether anybody uses it. What an operator told stays until its successor has looked for itself."""
+def idle_steps(seen: Observed, server: LifetimeInput) -> tuple[ConditionStep, ...]:
+    """Condition Idle. The last one stays until this operator has probed the server itself."""
     kind = ConditionType.IDLE
     if not server.lifecycle.auto_shutdown or seen.pod is None:
         return ()
@@ -67,7 +67,7 @@ def idle_steps(seen: Observed, server: RunningServer) -> tuple[ConditionStep, ..
         return (ConditionStep(kind, None, "NotSeen", f"Of what would show its use {hidden} can be seen."),)
     if seen.look.taken - server.last_use < server.idle_allowed / 2:
         return (ConditionStep(kind, False, "InUse"),)
-    since = f"Nobody has used the server since {server.last_use:%Y-%m-%d %H:%M %Z}."
+    since = f"The server has not been used since {server.last_use:%Y-%m-%d %H:%M %Z}."
     return (ConditionStep(kind, True, "Unused", since),)
 
 

@@ -8,7 +8,7 @@ from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 
 
 def max_per_user(flavor: DevServerFlavor | None) -> int | None:
-    """How many servers of one user the flavor allows; None where nobody counts."""
+    """Servers of the flavor that one user may have; None without a limit."""
     limits = flavor.spec.limits if flavor else None
     return limits.max_per_user if limits else None
 
@@ -31,7 +31,7 @@ def flavors_of(server: DevServerObject) -> tuple[str, ...]:
 
 
 def servers_before(server: DevServerObject, others: Iterable[DevServerObject]) -> int:
-    """How many of the others, which are the same user's and ask for its flavor or run on it, come before this one."""
+    """Number of the user's other servers with this flavor that come before this one."""
     flavor = server.spec.flavor
     mine = _rank(server, flavor)
     return sum(1 for other in others if other.meta.deleted is None and _rank(other, flavor) < mine)

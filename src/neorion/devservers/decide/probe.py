@@ -7,14 +7,14 @@ from typing import Annotated
 
 import msgspec
 
-from neorion.devservers.decide.activity import GPU_FLOOR, ActivitySource, ProbeReading
+from neorion.devservers.decide.idle_detection import GPU_FLOOR, ActivitySource, ProbeReading
 
 # Where sshd listens inside the pod: no image needs rights of root for it.
 SSH_PORT = 2222
 # Programs whose being there is use, by the names the kernel knows them by: launchers of training and kept terminals.
 JOBS = ("torchrun", "deepspeed", "accelerate", "mpirun", "tmux: server", "screen", "rsync")
 # What a probe says at most: some lines for each terminal, session and job.
-WORDS_MAX = 64 * 1024
+PROBE_OUTPUT_MAX = 64 * 1024
 
 _JOBS = "|".join(f'"{name}"' for name in JOBS)
 # What is there and cannot be read is said to be unknown: silence would pass for a quiet server.
@@ -82,7 +82,7 @@ def read(words: str) -> ProbeReading | None:
 
 
 def _signs(what: str, value: str, now: int) -> Iterator[tuple[ActivitySource, timedelta | None]]:
-    """What one line says: a source, and how long ago it was active; None where that cannot be said."""
+    """Parses one line: a source, and the time since it was active; None if that is unknown."""
     match what:
         case "terminal":
             known = _TIME.fullmatch(value)

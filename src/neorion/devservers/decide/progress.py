@@ -1,4 +1,4 @@
-"""How far a server is, step by step, read from its volume and its pod: never from what was merely asked for."""
+"""Progress of a server in steps, from its volume and its pod and never from its spec alone."""
 
 import re
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ _SILENT = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class ConditionStep:
-    """One step: done, not done, or not known yet. `message` is there when somebody has to know."""
+    """One step: done, not done, or not known yet. `message` is for people."""
 
     type: ConditionType
     done: bool | None
@@ -81,13 +81,13 @@ def silent_after(pods: Iterable[Pod]) -> datetime | None:
 
 
 def silent_steps(pods: Iterable[Pod], now: datetime) -> tuple[ConditionStep, ...]:
-    """A pod that does not go holds up the next one, and nobody but its node, or who deletes that, can end it."""
+    """Reports pods that do not end because their node does not answer. They block the server's next pod."""
     stuck = [pod for pod in pods if (time := silent_after((pod,))) is not None and time <= now]
     nodes = ", ".join(sorted({pod.spec.node_name for pod in stuck if pod.spec.node_name}))
     if not nodes:
         return ()
-    told = f"What ran on {nodes} has not ended yet: that node does not answer."
-    return (ConditionStep(ConditionType.READY, False, "NodeSilent", told),)
+    sentence = f"The pod on {nodes} has not ended yet: that node does not answer."
+    return (ConditionStep(ConditionType.READY, False, "NodeSilent", sentence),)
 
 
 def obstacle(taken: tuple[ConditionStep, ...]) -> str | None:
@@ -98,7 +98,7 @@ def obstacle(taken: tuple[ConditionStep, ...]) -> str | None:
 def conditions(
     taken: tuple[ConditionStep, ...], before: tuple[Condition, ...], now: datetime
 ) -> tuple[Condition, ...]:
-    """As the API keeps them: the time of a condition moves only when its status does."""
+    """Conditions for the status. The time of a condition changes only with its status, as in Kubernetes."""
     known = {one.type: one for one in before}
     told: list[Condition] = []
     for step in taken:
@@ -132,7 +132,7 @@ def out_of_memory(pod: Pod) -> str | None:
 
 
 def runs(pod: Pod) -> bool:
-    """Whether a restart would end what somebody works with."""
+    """Reports whether the container runs, so that a restart would interrupt its user."""
     status = _main(pod)
     return status is not None and status.state.running is not None
 
@@ -159,7 +159,10 @@ def _volume(home: PersistentVolumeClaim | None, *, placed: bool) -> ConditionSte
     kind = ConditionType.VOLUME
     if home is not None and home.status.phase == "Lost":
         return ConditionStep(
-            kind, False, "Lost", "The volume behind the home is gone; ask whoever runs the cluster's storage."
+            kind,
+            False,
+            "Lost",
+            "The volume behind the home is gone; ask the administrator of the cluster's storage.",
         )
     # No pod gets a node before its volumes are there, though word of the pod may come first.
     if placed:
@@ -220,7 +223,7 @@ def _image(pod: Pod) -> ConditionStep:
 
 
 def _in_short(message: str) -> str:
-    """What a node says of a pull, without the way it took to say it."""
+    """A node's message about a failed pull, shortened to its cause."""
     told = _REFERENCE.sub("", _DETOURS.sub("", message)).rstrip(".")
     return told or "it is tried again from time to time"
 
@@ -237,14 +240,14 @@ def _ready(pod: Pod) -> ConditionStep:
     waiting = status.state.waiting if status else None
     ended = (status.state.terminated or status.last_state.terminated) if status else None
     if waiting and waiting.reason in _START_FAULTS:
-        words = _last_words(ended) if ended else waiting.message.rstrip(".")
+        words = _exit_reason(ended) if ended else waiting.message.rstrip(".")
         return ConditionStep(kind, False, waiting.reason, f"The server does not start: {words}.")
     if ended:
-        return ConditionStep(kind, False, _ENDED, f"The server is started again: {_last_words(ended)}.")
+        return ConditionStep(kind, False, _ENDED, f"The server is started again: {_exit_reason(ended)}.")
     return ConditionStep(kind, False, "Starting")
 
 
-def _last_words(ended: ContainerStateTerminated) -> str:
+def _exit_reason(ended: ContainerStateTerminated) -> str:
     if ended.reason == "OOMKilled":
         return "it ran out of memory; choose a larger flavor"
     if ended.reason == "StartError":

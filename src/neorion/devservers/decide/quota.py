@@ -169,13 +169,13 @@ def quota_steps(entry: QueueEntry | None) -> tuple[ConditionStep, ...]:
     told = condition(entry.workload.status.conditions, "QuotaReserved") or _UNTRIED
     if never_fits(told):
         return (ConditionStep(kind, False, EXCEEDS_QUOTA, f"{entry.queue} is too small: {_sentence(told)}"),)
-    return (ConditionStep(kind, False, told.reason or "Pending", f"{_place(entry)}{_sentence(told)}"),)
+    return (ConditionStep(kind, False, told.reason or "Pending", f"{_position(entry)}{_sentence(told)}"),)
 
 
 def waiting_sentence(entry: QueueEntry) -> str:
-    """Where a server stands that runs and waits for other machines."""
+    """Describes the position in the queue of a running server that waits for another flavor."""
     conditions = entry.workload.status.conditions if entry.workload is not None else ()
-    return f"{_place(entry)}{_sentence(condition(conditions, 'QuotaReserved') or _UNTRIED)}"
+    return f"{_position(entry)}{_sentence(condition(conditions, 'QuotaReserved') or _UNTRIED)}"
 
 
 def never_fits(reserved: Condition) -> bool:
@@ -183,7 +183,7 @@ def never_fits(reserved: Condition) -> bool:
     return _NEVER_FITS in reserved.message and _FITS_LATER not in reserved.message
 
 
-def _place(entry: QueueEntry) -> str:
+def _position(entry: QueueEntry) -> str:
     return f"Place {entry.place} of {entry.waiting} in {entry.queue}: " if entry.place else ""
 
 

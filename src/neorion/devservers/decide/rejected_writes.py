@@ -1,4 +1,4 @@
-"""What the cluster refuses to make for a server, in a sentence: the operator's own writes, and the pod of its Deployment."""
+"""Refusals by the cluster, as sentences: of the operator's own writes, and of a Deployment's pod."""
 
 import re
 from typing import Final
@@ -15,9 +15,9 @@ _WORDS_MAX: Final = 400
 
 
 def pod_refusal(body: ServerDeployment) -> str:
-    """What keeps the Deployment from making its pod; "" when nothing does. The same for every attempt."""
-    told = (one.message for one in body.status.conditions if one.type == "ReplicaFailure")
-    return _ABOUT.sub("", next(told, ""))
+    """Reason why the Deployment cannot create its pod, without the pod's name; "" if there is none."""
+    messages = (one.message for one in body.status.conditions if one.type == "ReplicaFailure")
+    return _ABOUT.sub("", next(messages, ""))
 
 
 def contested_steps(told: str) -> tuple[ConditionStep, ...]:
@@ -26,7 +26,7 @@ def contested_steps(told: str) -> tuple[ConditionStep, ...]:
 
 
 def refusal_steps(told: str) -> tuple[ConditionStep, ...]:
-    """Nothing, where nothing was refused."""
+    """Condition for a refusal; empty without one."""
     if not told:
         return ()
     words = _ABOUT.sub("", told).rstrip(".")

@@ -1,7 +1,7 @@
-"""How a server gets from the flavor it runs on to the one asked for.
+"""Resize of a server from its current flavor to the one in its spec.
 
-CPU and memory change under the running server where Kubernetes can do it. Everything else needs another pod, and so a
-moment without one: the home can be mounted once.
+CPU and memory change in place where Kubernetes can do it. Everything else needs another pod. The old pod ends first,
+because the home can be mounted only once.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _LIVE = frozenset({"cpu", "memory"})
 
 
 class ResizeMode(StrEnum):
-    """What the change needs."""
+    """Kind of change that a resize needs."""
 
     NONE = "none"
     IN_PLACE = "in place"
@@ -79,13 +79,13 @@ def _fits_node(pod: Pod, flavor: DevServerFlavorSpec) -> bool:
 
 
 def _has_shm(pod: Pod, flavor: DevServerFlavorSpec) -> bool:
-    """Of a pod that runs, a volume cannot be changed."""
+    """Reports whether the pod has the flavor's shared memory, which cannot change in a running pod."""
     shared = next((one.empty_dir for one in pod.spec.volumes if one.name == SHM_VOLUME), None)
     return _same((shared or {}).get("sizeLimit"), flavor.shm)
 
 
 def requested(flavor: DevServerFlavorSpec) -> Amounts:
-    """What is limited and not requested is requested whole: so says Kubernetes."""
+    """Requests of a flavor. As in Kubernetes, a limit without a request counts as the request."""
     return {**flavor.resources.limits, **flavor.resources.requests}
 
 

@@ -26,7 +26,7 @@ from neorion.devservers.decide.flavor_change import (
 )
 from neorion.devservers.decide.interruption import is_interrupted
 from neorion.devservers.decide.lifetime import (
-    RunningServer,
+    LifetimeInput,
     due,
     next_end,
     next_warning,
@@ -84,7 +84,7 @@ from neorion.devservers.model import (
 )
 from neorion.keel.kube.core import Pod
 
-# A larger machine may need a new node, which takes minutes; after that somebody is waiting for nothing.
+# A larger machine may need a new node, which takes minutes. After this time the change is undone.
 UNDO_AFTER = timedelta(minutes=10)
 # What says that a server has no place on its flavor.
 _NO_PLACE = frozenset({ConditionType.SCHEDULED, ConditionType.QUOTA})
@@ -132,13 +132,13 @@ def decide_running(seen: Observed, settings: OperatorSettings, now: datetime) ->
     )
 
 
-def running(seen: Observed, now: datetime, flavor: AppliedFlavor | None) -> RunningServer:
-    """What is known about the end of a server that should run, on the flavor that its status tells or will tell."""
+def running(seen: Observed, now: datetime, flavor: AppliedFlavor | None) -> LifetimeInput:
+    """Input of decisions about the end of a server that should run, on the flavor of its next status."""
     before = seen.server.status
     since = _since(seen, now)
     started = began(seen.pod) if seen.pod else None
     told = before.activity.last_time if before.activity else None
-    return RunningServer(
+    return LifetimeInput(
         lifecycle=readable(seen.server.spec.lifecycle),
         since=since,
         limits=_limits(seen, flavor),
@@ -156,7 +156,7 @@ def _limits(seen: Observed, flavor: AppliedFlavor | None) -> FlavorLimits:
 
 
 def price_of(seen: Observed, applied: str) -> Price | None:
-    """What the server costs on the flavor it stands on; None where that is gone, or is not the one asked for."""
+    """Price of the server's current flavor; None if the flavor is gone or differs from the spec's."""
     if seen.flavor is None or applied != seen.server.spec.flavor:
         return None
     price = seen.flavor.spec.price or Price()
@@ -173,7 +173,7 @@ def earliest(*times: datetime | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    server: RunningServer
+    server: LifetimeInput
     end: Deadline | None
     flavor: AppliedFlavor
     moved: ResizeMode
@@ -251,7 +251,7 @@ def _flavor(
 
 
 def _flavor_change_block(seen: Observed, settings: OperatorSettings, moved: ResizeMode) -> BlockReason | None:
-    """What keeps a server that has its place from changing."""
+    """Reason why a running server cannot change its flavor."""
     before = seen.server.status.flavor
     elsewhere = seen.pod is not None and before is not None and before.applied != seen.server.spec.flavor
     if (elsewhere or moved is not ResizeMode.NONE) and (told := over_limit_reason(seen)):
@@ -303,7 +303,7 @@ def _objects(
 
 
 def _writes_deployment(seen: Observed, held: BlockReason | None) -> bool:
-    """Whether its Deployment is written for the flavor asked for; otherwise it stays as it is, and so do its pods."""
+    """Reports whether its Deployment is written for the spec's flavor. Otherwise the Deployment and its pods stay."""
     return seen.flavor is not None and not _is_refused(seen) and held is None
 
 

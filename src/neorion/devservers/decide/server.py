@@ -49,7 +49,7 @@ def decide(seen: Observed, settings: OperatorSettings, now: datetime) -> Decisio
 
 
 def needs_cluster_facts(seen: Observed) -> bool:
-    """Whether its surroundings have to be looked up before anything is decided."""
+    """Reports whether facts about the cluster must be read before a decision."""
     server = seen.server
     if server.meta.deleted is not None:
         return False
@@ -59,13 +59,13 @@ def needs_cluster_facts(seen: Observed) -> bool:
 
 
 def stop_reason(seen: Observed) -> StopReason:
-    """Nobody's mark means a person did it."""
+    """Reason of the stop, from the annotation. Without the annotation, a user stopped the server."""
     mark = seen.server.meta.annotations.get(STOPPED_BECAUSE, "")
     return next((reason for reason in StopReason if reason.value == mark), StopReason.ASKED)
 
 
 def _keep_running_image(settings: OperatorSettings, seen: Observed) -> OperatorSettings:
-    """An image that nobody names is chosen at each start. What runs keeps the one it has: another image is another pod."""
+    """Keeps the image of a running server without an image in its spec. A new default applies at its next start."""
     template = seen.body.spec.template.spec.containers if seen.body else ()
     if not template or not any(map(runs, seen.working_pods)) or seen.change is ResizeMode.RECREATE:
         return settings
@@ -73,9 +73,9 @@ def _keep_running_image(settings: OperatorSettings, seen: Observed) -> OperatorS
 
 
 def _deleting(seen: Observed, deleted: datetime) -> Decision:
-    """The home is marked before the server goes, and goes by itself when its retention is over.
+    """Marks the homes for deletion after their retention, and then lets the server go.
 
-    That counts from this deletion: the mark of an earlier one stays on a home which nobody could take over.
+    The retention counts from this deletion, also for a home that has the mark of an earlier one.
     """
     spec, before = seen.server.spec, seen.server.status
     status = replace(before, phase=Phase.TERMINATING, ready=False, message=None)
@@ -107,7 +107,7 @@ def _own_pods(seen: Observed) -> Observed:
 
 
 def _replacing_old_pod(seen: Observed, settings: OperatorSettings, now: datetime) -> Decision:
-    """What ran in an older server of its name has to end first: it has another host key, and somebody wanted it gone."""
+    """Waits for the pod of a deleted server of the same name, which has another host key."""
     alone = changed(seen, pods=())
     decision = decide_running(alone, with_sshd(settings, alone), now)
     emptied = tuple(_without_pods(one) if one["kind"] in _MAKES_PODS else one for one in decision.objects)

@@ -17,21 +17,21 @@ from neorion.devservers.model import ConditionType
 from neorion.keel.kube import condition
 from neorion.keel.kube.core import Pod
 
-# A loaded node starts sshd within seconds; after this somebody has to look at the server's log.
+# A loaded node starts sshd within seconds. After this the server's log has the reason.
 PATIENCE = timedelta(minutes=1)
 # A pod that has its node and no container after this may wait for a Secret that is gone; or for a large image.
 MOUNT_PATIENCE = timedelta(seconds=30)
 
 
 def wants_host_key(seen: Observed, settings: OperatorSettings) -> bool:
-    """Whether the server has to get its host key before anything is made for it."""
+    """Reports whether the server needs a host key before its other objects are created."""
     server = seen.server
     wanted = bool(settings.tools_image) and server.spec.enable_ssh and server.spec.running
     return wanted and server.meta.deleted is None and server.status.ssh_host_key is None
 
 
 def host_key_may_be_gone(seen: Observed, settings: OperatorSettings, now: datetime) -> bool:
-    """Whether it is time to ask if the host key is still there: before the server starts again, and when it does not come up."""
+    """Reports whether to check that the host key exists: before a restart, and when the server does not come up."""
     server = seen.server
     wanted = bool(settings.tools_image) and server.spec.enable_ssh and server.spec.running
     if not wanted or server.meta.deleted is not None or server.status.ssh_host_key is None:
@@ -69,7 +69,7 @@ def has_sshd(pod: Pod | None) -> bool:
 
 
 def ssh_steps(pod: Pod | None, now: datetime, *, ready: bool) -> tuple[ConditionStep, ...]:
-    """The server counts as ready when sshd answers, so that whoever waited for it can log in."""
+    """Condition SSH. A server with sshd is ready when sshd answers, so that a user can log in at once."""
     kind = ConditionType.SSH
     if pod is None or not has_sshd(pod):
         return ()

@@ -1,4 +1,4 @@
-"""How sshd gets into a pod of any image. Pure text and numbers: what it is for is said in `ssh`."""
+"""Adds sshd to the pod of any image. The module `ssh` decides when."""
 
 from typing import Any
 

@@ -110,7 +110,7 @@ def tenant_manifests(
 
 
 def access_manifests(user: str) -> tuple[Manifest, ...]:
-    """What lets a user in. Deleted again when the user is suspended or removed."""
+    """Objects that give a user access. They are deleted when the user is suspended or removed."""
     namespace = own_namespace(user)
     account = {"kind": "ServiceAccount", "name": account_name(user), "namespace": namespace}
     login = {"kind": "User", "apiGroup": _RBAC, "name": login_name(user)}
@@ -217,7 +217,7 @@ def _hard(quota: UserQuota, gpu_kinds: Collection[str]) -> Manifest:
 
 
 def _defaults() -> Manifest:
-    """For containers that name none: a quota refuses those that ask for nothing."""
+    """Default requests of containers, because a quota refuses containers without requests."""
     return {
         "type": "Container",
         "default": {"memory": "1Gi"},

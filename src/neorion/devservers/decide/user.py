@@ -1,4 +1,4 @@
-"""What is to be done about one user, and what the status says of it."""
+"""Decision about one user: objects and status."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class UserObserved:
 
 @dataclass(frozen=True, slots=True)
 class UserDecision:
-    """`objects` are applied, `revoked` are deleted. `recount` has the quota counted anew."""
+    """Decision about a user. `objects` are applied, `revoked` are deleted, and `recount` counts the quota again."""
 
     status: DevServerUserStatus
     objects: tuple[Manifest, ...] = ()

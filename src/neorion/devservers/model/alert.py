@@ -1,4 +1,4 @@
-"""What people are told before their server stops."""
+"""Warnings before a server stops."""
 
 from dataclasses import dataclass
 from datetime import datetime

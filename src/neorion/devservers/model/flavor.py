@@ -1,4 +1,4 @@
-"""What an operator of the cluster offers: the `spec` of a DevServerFlavor."""
+"""The `spec` of a DevServerFlavor: a kind of server that an administrator offers."""
 
 from typing import Annotated, ClassVar, Final
 
@@ -37,7 +37,7 @@ GPUS: Final = ("nvidia.com/gpu", "nvidia.com/mig-", "amd.com/", "gpu.intel.com/"
 
 
 def is_gpu(resource: str) -> bool:
-    """Whether an amount of it is a number of GPUs, or of slices of them."""
+    """Reports whether the resource counts GPUs or slices of GPUs."""
     return resource.startswith(GPUS)
 
 
@@ -51,7 +51,7 @@ def gpu_count(flavor: "DevServerFlavorSpec") -> int:
 
 
 class Resources(KubeStruct, frozen=True, kw_only=True):
-    """What the server is promised, and what it may take at most."""
+    """Requests and limits of a server."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         (_READABLE, "write amounts as Kubernetes does, such as 500m of cpu and 32Gi of memory"),
@@ -73,7 +73,7 @@ class Toleration(KubeStruct, frozen=True, kw_only=True):
 
 
 class Price(KubeStruct, frozen=True, kw_only=True):
-    """What an hour costs, as decimal texts: `perHour` while it runs, `stopped` while only its volumes are kept."""
+    """Price of an hour, as decimal strings: `perHour` while it runs, `stopped` while only its volumes are kept."""
 
     per_hour: Annotated[str, Meta(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?$")] = "0"
     stopped: Annotated[str, Meta(max_length=16, pattern=r"^[0-9]+(\.[0-9]+)?$")] = "0"

@@ -72,7 +72,7 @@ class DevServerUserRequest(KubeObject, frozen=True, kw_only=True):
 
 
 class PodTemplatePodSpec(KubeStruct, frozen=True):
-    """Of the pods a Deployment makes, all that is read."""
+    """Pod spec of a Deployment, with the fields that are read."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -85,7 +85,7 @@ class PodTemplate(KubeStruct, frozen=True):
 
 
 class ServerDeploymentSpec(KubeStruct, frozen=True):
-    """How many pods, and which."""
+    """Replicas and pod template."""
 
     replicas: int | None = None
     template: PodTemplate = field(default=PodTemplate())
@@ -99,7 +99,7 @@ class DeploymentCondition(KubeStruct, frozen=True):
 
 
 class ServerDeploymentStatus(KubeStruct, frozen=True):
-    """What Kubernetes says of a Deployment: how many Pods it has, and to which version that refers."""
+    """Status of a Deployment: its number of Pods, and the generation that it refers to."""
 
     conditions: tuple[DeploymentCondition, ...] = ()
     observed_generation: int = 0
@@ -118,7 +118,7 @@ class ServerStatefulSet(ServerDeployment, frozen=True):
 
 
 class NodeSelectorRequirement(KubeStruct, frozen=True):
-    """What a label of a node has to be."""
+    """Requirement on a label of a node."""
 
     key: str
     operator: str
@@ -156,7 +156,7 @@ class PersistentVolume(KubeObject, frozen=True):
 
 
 class StorageClass(KubeObject, frozen=True):
-    """What a class of volumes can do."""
+    """A storage class."""
 
     allow_volume_expansion: bool = False
 

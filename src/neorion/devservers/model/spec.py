@@ -1,7 +1,7 @@
-"""What a user asks of a development server: the `spec` of a DevServer.
+"""The `spec` of a DevServer.
 
-Every refusal that the API server can make stands here, as a limit of a type or as a rule, so that plain `kubectl
-apply` of nonsense is refused with a sentence.
+Types and rules contain every check that the API server can make, so that `kubectl apply` of an invalid server is refused
+with a sentence.
 """
 
 from enum import StrEnum
@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 class Backend(StrEnum):
-    """What PyTorch's processes talk over."""
+    """Communication backend of PyTorch."""
 
     NCCL = "nccl"
     GLOO = "gloo"
@@ -33,7 +33,7 @@ class Backend(StrEnum):
 
 
 class OnExpire(StrEnum):
-    """What happens at the deadline. Both keep the home for its retention."""
+    """Action at the deadline. Both keep the home for its retention."""
 
     STOP = "Stop"
     DELETE = "Delete"
@@ -142,7 +142,7 @@ PublicKey = Annotated[
 
 
 class Ssh(KubeStruct, frozen=True, kw_only=True):
-    """Who may log in with which key."""
+    """Public keys for logins."""
 
     public_keys: Annotated[tuple[PublicKey, ...], Meta(max_length=32)] = ()
 
@@ -198,7 +198,7 @@ class Lifecycle(KubeStruct, frozen=True, kw_only=True):
 
 
 class DevServerSpec(KubeStruct, frozen=True, kw_only=True):
-    """What the user wants."""
+    """Desired state of a development server."""
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         (

@@ -1,4 +1,4 @@
-"""What was observed of a development server: the `status` of a DevServer. Only the operator writes it."""
+"""The `status` of a DevServer. Only the operator writes it."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -42,7 +42,7 @@ class ConditionType(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Who or what stopped the server."""
+    """Reason why the server stopped."""
 
     ASKED = "Asked"
     EXPIRED = "Expired"
@@ -63,7 +63,7 @@ class Condition(KubeStruct, frozen=True, kw_only=True):
 
 
 class Activity(KubeStruct, frozen=True, kw_only=True):
-    """When somebody or something last used the server, and how that was seen."""
+    """Last use of the server, and the source that showed it."""
 
     last_time: datetime
     source: Text
@@ -85,7 +85,7 @@ class AppliedFlavor(KubeStruct, frozen=True, kw_only=True):
 
 
 class Cost(KubeStruct, frozen=True, kw_only=True):
-    """Seconds counted and what they cost up to `asOf`. Time since then is added by whoever reads it.
+    """Seconds and their cost up to `asOf`. Readers add the time since then.
 
     `running` says at which of the two rates: a server runs while it has a machine, and not while it waits for one.
     """
@@ -122,7 +122,7 @@ class Rank(KubeStruct, frozen=True, kw_only=True):
 
 
 class DevServerStatus(KubeStruct, frozen=True, kw_only=True):
-    """What the operator saw last."""
+    """Observed state of a development server."""
 
     phase: Phase | None = None
     ready: bool = False

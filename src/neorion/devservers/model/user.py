@@ -49,7 +49,7 @@ class UserLimits(KubeStruct, frozen=True, kw_only=True):
 
 
 class DevServerUserSpec(KubeStruct, frozen=True, kw_only=True):
-    """Who may log in, with which keys, and how much they may use.
+    """A user: keys, groups, quota and limits.
 
     The keys of `github` are fetched from the key server and log in beside `keys`. `clusterQueue` is the quota of the user's team, where the cluster has Kueue. `suspended` takes away every right and closes every session. The user's servers and volumes stay.
     """
@@ -101,7 +101,7 @@ class UserCondition(KubeStruct, frozen=True, kw_only=True):
 
 
 class DevServerUserStatus(KubeStruct, frozen=True, kw_only=True):
-    """What the user controller saw last."""
+    """Observed state of a user."""
 
     phase: UserPhase | None = None
     namespace: Text | None = None

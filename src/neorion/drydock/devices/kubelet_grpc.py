@@ -73,7 +73,9 @@ async def register(kubelet: Path, request: RegisterRequest) -> None:
             await channel.call(_REGISTER, request, Empty, _ANSWER_MOST)
         except GrpcError as error:
             raise Retry(
-                "devices.kubelet_away", f"The kubelet does not take the registration: {error.details}."
+                "devices.kubelet_away",
+                f"The kubelet does not take the registration: {error.details}.",
+                hint="Wait until the kubelet runs.",
             ) from error
 
 

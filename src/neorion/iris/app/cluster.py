@@ -72,7 +72,11 @@ class RunningCluster:
     async def lose(self, piece: SliceId) -> None:
         """Takes one machine of a slice away, as a power cut would. Only machines that are simulated here can be lost."""
         if not isinstance(self.platform, LocalPlatform):
-            raise Invalid("iris.platform", "Only simulated machines can be lost on purpose.")
+            raise Invalid(
+                "iris.platform",
+                "Only simulated machines can be lost on purpose.",
+                hint="Use a cluster file with the section platform.local.",
+            )
         await self.platform.lose(piece)
 
 

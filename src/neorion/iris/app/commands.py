@@ -249,6 +249,8 @@ def _address_in(config: Path | None) -> str:
     file = load(config, ClusterFile, os.environ)
     if file.platform.in_cluster is None:
         raise Invalid(
-            "iris.no_controller", "The cluster file does not say where workers find the controller."
+            "iris.no_controller",
+            "The cluster file does not say where workers find the controller.",
+            hint="Name it: --controller HOST:PORT.",
         )
     return kubernetes_settings(file).controller

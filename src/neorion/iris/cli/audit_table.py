@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from neorion.iris.cli.humanize import ago, moment
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Instant
 from neorion.keel.cli.kit import Column, Table, Tone
+from neorion.keel.cli.kit.humanize import ago, instant_of_ms
 from neorion.keel.clock import Clock
 
 
@@ -24,7 +24,7 @@ class AuditRecord:
     def of(cls, entry: pb.AuditEntry) -> "AuditRecord":
         return cls(
             number=entry.number,
-            when=moment(entry.when_ms),
+            when=instant_of_ms(entry.when_ms),
             who=entry.who,
             what=entry.what,
             target=entry.target,

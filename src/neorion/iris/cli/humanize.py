@@ -1,13 +1,13 @@
-"""Readable times, amounts and states."""
+"""Readable amounts and states of jobs."""
 
 from typing import Final
 
 from neorion.iris.client.job_names import size
 from neorion.iris.model.gen import iris_pb as pb
-from neorion.keel.base import Duration, Instant, Quantity
+from neorion.keel.base import Instant, Quantity
 from neorion.keel.cli.kit import Tone
+from neorion.keel.cli.kit.humanize import short
 
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60))
 TONES: Final = {
     "running": Tone.GOOD,
     "succeeded": Tone.GOOD,
@@ -21,18 +21,8 @@ TONES: Final = {
 }
 
 
-def moment(ms: int) -> Instant | None:
-    """Converts a time in milliseconds; 0 means none."""
-    return Instant(ms * 1_000_000) if ms else None
-
-
-def ago(now: Instant, then: Instant | None) -> str:
-    """Age in its largest unit, e.g. "3m ago"."""
-    return f"{_short(now.since(then))} ago" if then else ""
-
-
 def lasted(began: Instant | None, ended: Instant | None) -> str:
-    return _short(ended.since(began)) if began and ended else ""
+    return short(ended.since(began)) if began and ended else ""
 
 
 def counts(by_state: dict[str, int]) -> str:
@@ -57,11 +47,3 @@ def resources(found: dict[str, object]) -> str:
         f"{name} {size(amount.whole) if name in ('memory', 'disk') and isinstance(amount, Quantity) else amount}"
         for name, amount in found.items()
     )
-
-
-def _short(span: Duration) -> str:
-    seconds = span.ns // 1_000_000_000
-    for name, unit in _UNITS:
-        if seconds >= unit:
-            return f"{seconds // unit}{name}"
-    return f"{seconds}s"

@@ -110,7 +110,9 @@ def tunnel(out: Output, installation: Installation, port: int) -> None:
         token = await run_in(client, container, ["cat", token_path(installation.file)])
         if token.code:
             raise Terminal(
-                "iris.no_admin_token", "The administrator's token could not be read from the controller."
+                "iris.no_admin_token",
+                "The administrator's token could not be read from the controller.",
+                hint="Read the log of the controller: iris cluster logs.",
             )
         async with forward(client, target, port=port) as here:
             path = Path(token_file(out.env, here))

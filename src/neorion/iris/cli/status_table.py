@@ -5,11 +5,12 @@ from typing import Final
 
 import anyio
 
-from neorion.iris.cli.humanize import ago, counts, moment
+from neorion.iris.cli.humanize import counts
 from neorion.iris.client import AsyncIrisClient
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Duration, Instant
 from neorion.keel.cli.kit import Column, Table
+from neorion.keel.cli.kit.humanize import ago, instant_of_ms
 from neorion.keel.clock import Clock
 
 # Workers start within two seconds. A cluster without workers accepts jobs, so it is not an error.
@@ -34,7 +35,7 @@ class StatusRecord:
         return cls(
             address=address,
             version=answer.version,
-            started=moment(answer.started_ms),
+            started=instant_of_ms(answer.started_ms),
             jobs=dict(answer.jobs),
             tasks=dict(answer.tasks),
             workers=dict(answer.workers),

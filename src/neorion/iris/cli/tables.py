@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from neorion.iris.cli.exit_status import why
-from neorion.iris.cli.humanize import TONES, ago, amounts, counts, lasted, moment, resources
+from neorion.iris.cli.humanize import TONES, amounts, counts, lasted, resources
 from neorion.iris.cli.usage_table import UsageRecord, now_columns, whole_columns
 from neorion.iris.model.gen import iris_pb as pb
 from neorion.keel.base import Instant
 from neorion.keel.cli.kit import Column, Table
+from neorion.keel.cli.kit.humanize import ago, instant_of_ms
 from neorion.keel.clock import Clock
 
 
@@ -39,8 +40,8 @@ class JobRecord:
             id=job.id,
             state=job.state,
             tasks=dict(job.tasks),
-            submitted=moment(job.submitted_ms),
-            ended=moment(job.ended_ms),
+            submitted=instant_of_ms(job.submitted_ms),
+            ended=instant_of_ms(job.ended_ms),
             resources=amounts(job.resources),
             priority=job.band,
             command=job.entry,
@@ -104,7 +105,7 @@ class TaskRecord:
             losses=task.losses,
             worker=task.worker,
             attempt=task.attempt,
-            since=moment(task.since_ms),
+            since=instant_of_ms(task.since_ms),
             usage=UsageRecord.of(task.usage),
             cause=ending.cause,
             exit_code=ending.code,
@@ -158,9 +159,9 @@ class AttemptRecord:
             id=attempt.id,
             state=attempt.state,
             worker=attempt.worker,
-            assigned=moment(attempt.assigned_ms),
-            started=moment(attempt.started_ms),
-            ended=moment(attempt.ended_ms),
+            assigned=instant_of_ms(attempt.assigned_ms),
+            started=instant_of_ms(attempt.started_ms),
+            ended=instant_of_ms(attempt.ended_ms),
             usage=UsageRecord.of(attempt.usage),
             cause=ending.cause,
             exit_code=ending.code,
@@ -222,7 +223,7 @@ class WorkerRecord:
             free=amounts(worker.free),
             total=amounts(worker.total),
             attributes=dict(worker.attributes),
-            joined=moment(worker.joined_ms),
+            joined=instant_of_ms(worker.joined_ms),
         )
 
     @property
@@ -268,7 +269,7 @@ class SliceRecord:
             id=slice_.id,
             group=slice_.group,
             state=slice_.state,
-            since=moment(slice_.since_ms),
+            since=instant_of_ms(slice_.since_ms),
             workers=list(slice_.workers),
             message=slice_.message,
         )

@@ -23,8 +23,8 @@ class LeaderEpoch:
         if epoch < self._highest:
             raise Retry(
                 "iris.old_epoch",
-                f"The controller has epoch {epoch}, but one with epoch {self._highest} was obeyed before.",
-                hint="Stop the older controller, or start the worker with an empty folder if the store was made anew.",
+                f"The controller has epoch {epoch}, but one with epoch {self._highest} gave orders before.",
+                hint="Stop the older controller, or start the worker with an empty folder if the database was created again.",
             )
         if epoch > self._highest:
             self._highest = epoch

@@ -126,7 +126,9 @@ async def _bind(host: str, port: int) -> socket.socket:
     try:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
-        raise Invalid("rpc.bad_host", f'The host "{host}" cannot be resolved.') from None
+        raise Invalid(
+            "rpc.bad_host", f'The host "{host}" cannot be resolved.', hint="Use an address of this machine."
+        ) from None
     family, kind, _, _, place = found[0]
     bound = socket.socket(family, kind)
     try:
@@ -142,7 +144,11 @@ async def _bind(host: str, port: int) -> socket.socket:
                 f"Port {port} of {host} is in use.",
                 hint="Stop what uses it, or choose another; 0 takes a free one.",
             ) from None
-        raise Invalid("rpc.bad_host", f"Cannot listen on {host}:{port}: {error.strerror}.") from None
+        raise Invalid(
+            "rpc.bad_host",
+            f"Cannot listen on {host}:{port}: {error.strerror}.",
+            hint="Use an address of this machine.",
+        ) from None
     return bound
 
 

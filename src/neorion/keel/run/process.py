@@ -44,7 +44,7 @@ async def _main(main: Callable[[Supervisor], Awaitable[None]], grace: Duration) 
 
     try:
         async with anyio.create_task_group() as outer:
-            outer.start_soon(_obey_signals, crew, grace)
+            outer.start_soon(_handle_signals, crew, grace)
             async with crew:
                 crew.spawn("main", main_then_end)
             outer.cancel_scope.cancel()
@@ -54,7 +54,7 @@ async def _main(main: Callable[[Supervisor], Awaitable[None]], grace: Duration) 
         faulthandler.cancel_dump_traceback_later()
 
 
-async def _obey_signals(crew: Supervisor, grace: Duration) -> None:
+async def _handle_signals(crew: Supervisor, grace: Duration) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         heard = 0
         async for number in signals:

@@ -229,7 +229,7 @@ class Network:
     def _post(self, sender: str, address: str, message: object) -> None:
         service = self._mailboxes.get(address)
         taken = service is not None and service.alive and service.target.put(sender, message)
-        self._trace.add(f"{'arrives' if taken else 'nobody takes'} {type(message).__name__} at {address}")
+        self._trace.add(f"{'arrives' if taken else 'is not taken'} {type(message).__name__} at {address}")
 
 
 @contextmanager

@@ -67,7 +67,11 @@ def _writing(path: Path) -> Generator[None]:
     except apsw.FullError as error:
         raise full() from error
     except (StorageFailed, apsw.Error) as error:
-        raise Terminal("store.backup_failed", f"The backup cannot be written: {error}.") from error
+        raise Terminal(
+            "store.backup_failed",
+            f"The backup cannot be written: {error}.",
+            hint="Check the free space and the permissions of the folder.",
+        ) from error
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -82,9 +86,17 @@ def read_manifest(path: Path) -> Manifest:
     try:
         manifest = msgspec.json.decode(manifest_path.read_bytes(), type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Invalid("store.bad_backup", f"{manifest_path} is not a valid manifest: {error}.") from error
+        raise Invalid(
+            "store.bad_backup",
+            f"{manifest_path} is not a valid manifest: {error}.",
+            hint="Use a folder that a backup of this version wrote.",
+        ) from error
     if manifest.format != _FORMAT:
-        raise Invalid("store.bad_backup", f"{path} has form {manifest.format}, this program reads {_FORMAT}.")
+        raise Invalid(
+            "store.bad_backup",
+            f"{path} has form {manifest.format}, this program reads {_FORMAT}.",
+            hint="Use a folder that a backup of this version wrote.",
+        )
     if _sha256(path) != manifest.sha256:
         raise Invalid(
             "store.bad_backup",

@@ -199,7 +199,11 @@ def _connect(target: _Target, lease: Duration) -> Engine:
             return open_file(target)
         case str():
             if lease < _LEASE_MIN:
-                raise Invalid("store.lease", f"A lease of {lease} is too short; {_LEASE_MIN} is the least.")
+                raise Invalid(
+                    "store.lease",
+                    f"A lease of {lease} is too short; {_LEASE_MIN} is the least.",
+                    hint="Use a longer lease.",
+                )
             with _extra("postgres", "psycopg"):
                 from neorion.keel.store.postgres import PostgresEngine  # noqa: PLC0415 -- needs psycopg
             return PostgresEngine(target, lease)

@@ -1,4 +1,4 @@
-"""The port `DemandSource` over the queue of an Iris controller, asked as anybody may ask it: by its public calls, in JSON."""
+"""The port `DemandSource` over the queue of an iris controller, by its public calls in JSON."""
 
 import asyncio
 from dataclasses import dataclass, replace

@@ -17,7 +17,7 @@ class NoScheduler:
 
     async def drain(self, node: Node, why: str, left: Duration) -> DrainProgress:
         del node, why, left
-        return DrainProgress(done=True, sentence="nobody schedules work here")
+        return DrainProgress(done=True, sentence="there is no scheduler")
 
     async def machine_up(self, node: Node) -> bool | None:
         del node

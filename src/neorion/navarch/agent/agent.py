@@ -95,13 +95,13 @@ class Agent:
         own = session.memory.wallet.papers.token
         try:
             session.channel.show(own or None)
-            answer = await self._until_heard(lambda: session.calls.register(request))
+            answer = await self._until_answered(lambda: session.calls.register(request))
         except Denied as error:
             if not own or session.joining is None:
                 raise
             log.warning("the token of before is not taken any more", why=error.sentence)
             session.channel.show(None)
-            answer = await self._until_heard(lambda: session.calls.register(request))
+            answer = await self._until_answered(lambda: session.calls.register(request))
         log.info("registered", node=answer.node)
         session.every = Duration.of(ms=answer.heartbeat_interval_ms)
         session.look = Duration.of(ms=answer.health_check_interval_ms)
@@ -113,7 +113,7 @@ class Agent:
         session.channel.show(token)
         session.renew_at = self._clock.monotonic() + life.seconds / 2
 
-    async def _until_heard(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _until_answered(self, call: Callable[[], Awaitable[T]]) -> T:
         async def attempt() -> T:
             try:
                 return await call()
@@ -142,8 +142,8 @@ class Agent:
             except Retry as error:
                 log.warning("heartbeat was not heard", why=error.sentence)
             else:
-                self._heard(session, request, answer)
-                await self._obey(session, answer.orders)
+                self._on_heartbeat(session, request, answer)
+                await self._run_orders(session, answer.orders)
             with anyio.move_on_after(session.every.seconds):
                 await session.beat.wait()
 
@@ -161,7 +161,9 @@ class Agent:
             request.tested = session.tested
         return request
 
-    def _heard(self, session: _Session, request: pb.HeartbeatRequest, answer: pb.HeartbeatResponse) -> None:
+    def _on_heartbeat(
+        self, session: _Session, request: pb.HeartbeatRequest, answer: pb.HeartbeatResponse
+    ) -> None:
         session.done = [one for one in session.done if one not in request.done]
         session.refused = [one for one in session.refused if one not in request.refused]
         if answer.token:
@@ -197,7 +199,7 @@ class Agent:
 
     # What it is told to do.
 
-    async def _obey(self, session: _Session, orders: Sequence[pb.Order]) -> None:
+    async def _run_orders(self, session: _Session, orders: Sequence[pb.Order]) -> None:
         """Each once. Of a reboot the control plane learns by the agent's next life: until then nothing was carried out."""
         for order in orders:
             if order.id in session.begun:
@@ -231,7 +233,7 @@ class Agent:
                 return await session.calls.report(messages.report(batch, self._clock.now()))
 
             try:
-                await self._until_heard(send)
+                await self._until_answered(send)
             except Unauthenticated:
                 # The heartbeat gets the same error, and registers again.
                 session.beat.set()

@@ -11,7 +11,7 @@ from neorion.navarch.model.setup_template import variables_in
 from neorion.navarch.ports import Bootstrapper
 
 
-def outfitter(file: ConfigFile, specs: Mapping[str, PoolSpec], folder: Path) -> Bootstrapper | None:
+def make_bootstrapper(file: ConfigFile, specs: Mapping[str, PoolSpec], folder: Path) -> Bootstrapper | None:
     """None where no pool has setup commands."""
     wanted = [spec for spec in specs.values() if spec.bootstrap.commands]
     if not wanted:
@@ -26,7 +26,7 @@ def outfitter(file: ConfigFile, specs: Mapping[str, PoolSpec], folder: Path) -> 
         if "ControlPlane" in named and not reachable(file):
             raise Invalid(
                 "navarch.no_address",
-                f"The setup commands of {spec.name} name the control plane, and nobody knows where machines reach it.",
+                f"The setup commands of {spec.name} use the control plane's address, and the file has none.",
                 hint="Write external_address: below server:.",
             )
     return made
@@ -38,7 +38,7 @@ def reachable(file: ConfigFile) -> str:
     given = file.server.external_address
     if given:
         return given if "://" in given else f"{scheme}://{given}"
-    host, port = file.server.place
+    host, port = file.server.bind_address
     if host in ("0.0.0.0", "::") or not port:  # noqa: S104 -- the wildcard itself
         return ""
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

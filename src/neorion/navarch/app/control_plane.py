@@ -1,4 +1,4 @@
-"""The control plane: one store, one book, its loops, and one port."""
+"""The control plane: one store, the fleet's state, its loops, and one port."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -117,16 +117,16 @@ class ControlPlane:
 
 @asynccontextmanager
 async def build(
-    settings: ControlPlaneSettings, world: Backends, parts: Dependencies
+    settings: ControlPlaneSettings, backends: Backends, parts: Dependencies
 ) -> AsyncGenerator[ControlPlane]:
     """Runs the loops while the block runs. What it knew before is read first, and what it had begun goes on."""
     watch = LoopMetrics(parts.metrics) if parts.metrics is not None else ignore_ticks
     async with Supervisor() as crew:
-        fleet = await _fleet(settings, world, parts, crew)
+        fleet = await _fleet(settings, backends, parts, crew)
         orders, sweep = OperatorActions(fleet), GarbageCollector(fleet)
         shared = SharedTokens(settings.token, settings.join_token, settings.viewer_token)
-        keys = NodeTokenAuthenticator(fleet.deck.installation.secret, parts.clock, shared)
-        fleet.deck.node_token = lambda node: str(PinnedToken(settings.pin, keys.token_of(node)))
+        keys = NodeTokenAuthenticator(fleet.context.installation.secret, parts.clock, shared)
+        fleet.context.node_token = lambda node: str(PinnedToken(settings.pin, keys.token_of(node)))
         app = AsgiApp(
             _services(fleet, orders, sweep, keys, settings.health_check),
             _routes(fleet, parts.metrics),
@@ -143,20 +143,20 @@ async def build(
 
 
 async def _fleet(
-    settings: ControlPlaneSettings, world: Backends, parts: Dependencies, crew: Supervisor
+    settings: ControlPlaneSettings, backends: Backends, parts: Dependencies, crew: Supervisor
 ) -> FleetController:
     journal = Journal(parts.store, parts.clock, parts.rng)
     crew.spawn("navarch.store", parts.store.until_lost)
     crew.spawn("navarch.journal", journal.run)
-    book = FleetState(journal)
+    state = FleetState(journal)
     now = parts.clock.now()
-    await load(parts.store, book, now)
-    check_in_use(book, settings.specs, world.providers)
-    deck = FleetContext(
-        book=book,
+    await load(parts.store, state, now)
+    check_in_use(state, settings.specs, backends.providers)
+    context = FleetContext(
+        state=state,
         journal=journal,
         store=parts.store,
-        world=world,
+        backends=backends,
         specs=settings.specs,
         installation=await installation(parts.store, parts.ids),
         clock=parts.clock,
@@ -165,7 +165,7 @@ async def _fleet(
         started=now,
         address=settings.address,
     )
-    return FleetController(deck)
+    return FleetController(context)
 
 
 async def _start(
@@ -175,21 +175,23 @@ async def _start(
     crew: Supervisor,
     watch: TickObserver,
 ) -> None:
-    clock, rng = fleet.deck.clock, fleet.deck.rng
+    clock, rng = fleet.context.clock, fleet.context.rng
     rhythm = settings.rhythm
     turning = Loop("navarch.tick", fleet.tick, LoopTiming(rhythm.tick), clock, rng, watch)
-    fleet.deck.wake = turning.wake
+    fleet.context.wake = turning.wake
     # Before the first tick: what it begins must not be lost.
-    await crew.start("navarch.errands", fleet.errands.run)
-    prices = PriceRefresher(fleet.deck, settings.prices).tick
+    await crew.start("navarch.errands", fleet.effects.run)
+    prices = PriceRefresher(fleet.context, settings.prices).tick
     await _first(prices)
     crew.loop(turning)
-    survey = DemandCollector(fleet.deck).tick
+    survey = DemandCollector(fleet.context).tick
     crew.loop(Loop("navarch.demand", survey, LoopTiming(settings.autoscale), clock, rng, watch))
     crew.loop(Loop("navarch.market", prices, LoopTiming(rhythm.market), clock, rng, watch))
     crew.loop(Loop("navarch.sweep", sweep.tick, LoopTiming(rhythm.sweep), clock, rng, watch))
-    telling = Loop("navarch.incidents", fleet.teller.tick, LoopTiming(rhythm.tick), clock, rng, watch)
-    fleet.teller.wake = telling.wake
+    telling = Loop(
+        "navarch.incidents", fleet.incident_recorder.tick, LoopTiming(rhythm.tick), clock, rng, watch
+    )
+    fleet.incident_recorder.wake = telling.wake
     crew.loop(telling)
     retain = RecordRetention(fleet).tick
     crew.loop(Loop("navarch.retention", retain, LoopTiming(rhythm.retention), clock, rng, watch))
@@ -242,14 +244,14 @@ def _routes(fleet: FleetController, metrics: Metrics | None) -> list[Route]:
     async def ready(request: RouteRequest) -> RouteResponse:
         """Ready while the store accepts writes."""
         del request
-        await fleet.deck.journal.wait_durable()
+        await fleet.context.journal.wait_durable()
         return RouteResponse(b"ok\n")
 
     everybody = frozenset({ANYONE})
     routes = [Route("GET", "/healthz", live, everybody), Route("GET", "/readyz", ready, everybody)]
     if metrics is not None:
         numbers = FleetMetrics(metrics, fleet)
-        fleet.deck.watch = numbers.watch
+        fleet.context.watch = numbers.watch
 
         async def exposition(request: RouteRequest) -> RouteResponse:
             del request

@@ -18,7 +18,7 @@ from neorion.keel.run import Loop, LoopTiming, Supervisor
 from neorion.keel.telemetry import logger
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
-from neorion.navarch.app.bootstrapper import outfitter, reachable
+from neorion.navarch.app.bootstrapper import make_bootstrapper, reachable
 from neorion.navarch.app.control_plane import ControlPlane
 from neorion.navarch.app.removal_guard import check_in_use
 from neorion.navarch.model import PoolSpec
@@ -55,15 +55,15 @@ class Reloader:
     def __init__(self, source: ConfigSource, file: ConfigFile, plane: ControlPlane) -> None:
         self._source = source
         self._file = file
-        self._deck = plane.fleet.deck
-        self._began = _regions(self._deck.specs)
+        self._context = plane.fleet.context
+        self._began = _regions(self._context.specs)
         # Nothing seen yet: since the plane was built, which may have waited its turn for long, the file may be another.
         self._stamp: Stamp = ()
         self._asked = False
 
     async def run(self, crew: Supervisor) -> None:
         """Looks now and then, and at once on SIGHUP."""
-        loop = Loop("navarch.config", self.tick, _LOOK, self._deck.clock, self._deck.rng)
+        loop = Loop("navarch.config", self.tick, _LOOK, self._context.clock, self._context.rng)
         crew.loop(loop)
         with anyio.open_signal_receiver(signal.SIGHUP) as signals:
             async for _ in signals:
@@ -80,7 +80,7 @@ class Reloader:
             changed = await self.reload()
         except Error as error:
             log.failure("the configuration was refused, and the old one is kept", error)
-            self._deck.findings[_FINDING] = Finding(
+            self._context.findings[_FINDING] = Finding(
                 Severity.WARNING,
                 error.code,
                 str(self._source.path),
@@ -88,7 +88,7 @@ class Reloader:
                 error.hint,
             )
         else:
-            self._deck.findings.pop(_FINDING, None)
+            self._context.findings.pop(_FINDING, None)
             if changed or asked:
                 log.info("the configuration was read again", changed=changed)
 
@@ -99,16 +99,16 @@ class Reloader:
         specs = pool_specs(file)
         policies = policies_of(specs, self._source.path.parent, self._source.env)
         self._check(file, specs)
-        judge = self._deck.world.judge
-        if isinstance(judge, SubprocessPolicyEngine):
-            changed += [f"policy {name}" for name in await judge.reload(policies)]
+        engine = self._context.backends.policy_engine
+        if isinstance(engine, SubprocessPolicyEngine):
+            changed += [f"policy {name}" for name in await engine.reload(policies)]
         # In place: others hold the same mapping.
-        for name in set(self._deck.specs) - set(specs):
-            del self._deck.specs[name]
-        self._deck.specs.update(specs)
-        self._deck.address = reachable(file)
+        for name in set(self._context.specs) - set(specs):
+            del self._context.specs[name]
+        self._context.specs.update(specs)
+        self._context.address = reachable(file)
         self._file = file
-        self._deck.wake()
+        self._context.wake()
         return [*changed[:_NAMED_MAX], *(["…"] if len(changed) > _NAMED_MAX else [])]
 
     def _check(self, file: ConfigFile, specs: Mapping[str, PoolSpec]) -> None:
@@ -127,7 +127,10 @@ class Reloader:
             for name, region in _regions(specs) - self._began
             if file.providers[name].kind(name) != "fake"
         )
-        if outfitter(file, specs, self._source.path.parent) and self._deck.world.outfitter is None:
+        if (
+            make_bootstrapper(file, specs, self._source.path.parent)
+            and self._context.backends.bootstrapper is None
+        ):
             fixed.append("the first setup_commands")
         if fixed:
             raise Invalid(
@@ -135,12 +138,12 @@ class Reloader:
                 f"Not without a restart: {', '.join(fixed)}.",
                 hint="Restart the control plane with this file, or take it back.",
             )
-        check_in_use(self._deck.book, specs, file.providers)
+        check_in_use(self._context.state, specs, file.providers)
 
     def _read_stamp(self) -> Stamp:
         """Stamps of the file and of every policy that a pool names. A link that was replaced has another stamp."""
         folder = self._source.path.parent
-        named = {folder / spec.health.policy for spec in self._deck.specs.values()}
+        named = {folder / spec.health.policy for spec in self._context.specs.values()}
         return tuple(_stamp(path) for path in sorted({self._source.path, *named}))
 
 

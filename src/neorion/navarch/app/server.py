@@ -25,7 +25,7 @@ from neorion.keel.run import Supervisor
 from neorion.keel.telemetry.metrics import Metrics
 from neorion.navarch.adapters.config_file import ConfigFile, policies_of, pool_specs
 from neorion.navarch.adapters.policy_engine import SubprocessPolicyEngine
-from neorion.navarch.app.bootstrapper import outfitter, reachable
+from neorion.navarch.app.bootstrapper import make_bootstrapper, reachable
 from neorion.navarch.app.control_plane import ControlPlane, ControlPlaneSettings, Dependencies, build
 from neorion.navarch.app.fake_clouds import FakeCloudSetup, fake, run_fake_agents
 from neorion.navarch.app.leader_election import ListenAddress, acquire_leadership
@@ -53,7 +53,7 @@ async def serving(
 ) -> AsyncGenerator[RunningControlPlane]:
     """`folder` is where the configuration lies: relative paths in it start there."""
     clock, rng, ids = SystemClock(), system_rng(), SystemIds()
-    host, port = file.server.place
+    host, port = file.server.bind_address
     state = Path(file.server.state_dir or _state_dir(env)).expanduser()
     state.mkdir(parents=True, exist_ok=True)
     tls = _tls(file, folder, state)
@@ -85,10 +85,10 @@ async def serving(
         where = file.server.store or state / "navarch.db"
         door = ListenAddress(host, port, tls)
         own = await stack.enter_async_context(acquire_leadership(where, door, clock, ids))
-        judge = await stack.enter_async_context(SubprocessPolicyEngine(policies_of(specs, folder, env)))
+        engine = await stack.enter_async_context(SubprocessPolicyEngine(policies_of(specs, folder, env)))
         around = await stack.enter_async_context(schedulers(file, specs, env, ClockAndRng(clock, rng)))
-        setup = outfitter(file, specs, folder)
-        world = Backends(providers, around.scheduler, around.demand, judge, setup, around.aliases)
+        setup = make_bootstrapper(file, specs, folder)
+        world = Backends(providers, around.scheduler, around.demand, engine, setup, around.aliases)
         plane = await stack.enter_async_context(
             build(settings, world, Dependencies(own.store, clock, ids, rng, Metrics()))
         )
@@ -127,7 +127,7 @@ def _token(env: Mapping[str, str], host: str, path: Path, ids: Ids, pin: str = "
     if not local:
         raise Invalid(
             "navarch.no_auth",
-            f"Nobody would be asked who they are on {host}.",
+            f"The address {host} would be open to the network without authentication.",
             hint="Set NAVARCH_AUTH_TOKEN, or listen on 127.0.0.1.",
         )
     return SecretFile(path, ids, pin).value

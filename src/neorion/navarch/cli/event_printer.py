@@ -25,7 +25,7 @@ class EventPrinter:
         self._client = client
         self._pool = pool
         self._emit = out.watch(LINES)
-        self._told: dict[str, deque[tuple[int, str, str]]] = {}
+        self._printed: dict[str, deque[tuple[int, str, str]]] = {}
 
     async def follow(self, most_s: float | None) -> None:
         # An unreachable control plane and a misspelt pool fail at once, because no event would ever arrive.
@@ -33,28 +33,28 @@ class EventPrinter:
             await self._client.calls.get_pool(pb.GetPoolRequest(pool=self._pool))
         else:
             await self._client.pools()
-        # What is known already is told however short the time.
-        away, clock = await self._look_again(away=False), SystemClock()
+        # Existing events are printed even with a very short time limit.
+        away, clock = await self._try_poll(away=False), SystemClock()
         with anyio.move_on_after(most_s):
             while True:
                 await clock.sleep(_EVERY)
-                away = await self._look_again(away=away)
+                away = await self._try_poll(away=away)
 
-    async def _look_again(self, *, away: bool) -> bool:
-        """Returns whether the control plane is away: it may be on its way to another machine, or to another version."""
+    async def _try_poll(self, *, away: bool) -> bool:
+        """Polls once. Returns True if the control plane is away, e.g. during an update."""
         try:
-            await self._look()
+            await self._poll()
         except Retry as error:
             if not away:
-                self._out.warn(f"{error.sentence} What happens is told when it answers again.")
+                self._out.warn(f"{error.sentence} Events are printed when it answers again.")
             return True
         if away:
             self._out.say("It answers again.")
         return False
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         for name in await self._pools():
-            known = self._told.setdefault(name, deque(maxlen=2 * _LINES))
+            known = self._printed.setdefault(name, deque(maxlen=2 * _LINES))
             request = pb.HistoryRequest(subject=f"pool/{name}", limit=_LINES)
             for line in (await self._client.calls.history(request)).lines:
                 key = (line.at_ms, line.event, line.sentence)

@@ -58,8 +58,8 @@ def policy_of(path: Path | None, env: Mapping[str, str]) -> Policy:
 
 
 async def judged(policy: Policy, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
-    async with SubprocessPolicyEngine({policy.name: policy}) as judge:
-        return await judge.judge(policy.name, situations)
+    async with SubprocessPolicyEngine({policy.name: policy}) as engine:
+        return await engine.evaluate(policy.name, situations)
 
 
 async def recorded(client: NavarchClient, pool: str) -> list[ReplayInput]:

@@ -27,12 +27,12 @@ def ask(out: Output, server: str, question: Callable[[NavarchClient], Awaitable[
     try:
         return anyio.run(converse)
     except BaseExceptionGroup as group:
-        raise _told(only_error(group), server) from None
+        raise _with_hint(only_error(group), server) from None
     except (Retry, Unauthenticated) as error:
-        raise _told(error, server) from None
+        raise _with_hint(error, server) from None
 
 
-def _told(error: BaseException, server: str) -> BaseException:
+def _with_hint(error: BaseException, server: str) -> BaseException:
     if isinstance(error, Retry) and error.code == "rpc.unreachable":
         return Retry(
             "navarch.unreachable",

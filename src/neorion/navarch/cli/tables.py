@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from neorion.keel.base import Duration, Instant
+from neorion.keel.base import Instant
 from neorion.keel.cli.kit import Column, Table, Tone
+from neorion.keel.cli.kit.humanize import ago, instant_of_ms
 from neorion.keel.clock import Clock
 from neorion.navarch.model.gen import navarch_pb as pb
 
@@ -17,23 +18,6 @@ _TONES: Final = {
     "degraded": Tone.WARNING,
     "unknown": Tone.WARNING,
 }
-
-
-def moment(ms: int) -> Instant | None:
-    return Instant(ms * 1_000_000) if ms else None
-
-
-def ago(now: Instant, then: Instant | None) -> str:
-    """The largest unit is enough to see what is old: "3m ago"."""
-    return f"{_short(now.since(then))} ago" if then else ""
-
-
-def _short(span: Duration) -> str:
-    seconds = int(span.seconds)
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +122,8 @@ class NodeRecord:
             instance_type=place.instance_type,
             where="/".join(part for part in (place.provider, place.region, place.zone) if part),
             gpus=node.gpus,
-            since=moment(node.since_ms),
-            heard=moment(node.heard_ms),
+            since=instant_of_ms(node.since_ms),
+            heard=instant_of_ms(node.heard_ms),
             machine=node.machine,
             kube_name=node.kube_name,
             host=node.host,
@@ -184,7 +168,7 @@ class HistoryRecord:
 
     @classmethod
     def of(cls, line: pb.Line) -> "HistoryRecord":
-        return cls(moment(line.at_ms), line.event, line.sentence, dict(line.data))
+        return cls(instant_of_ms(line.at_ms), line.event, line.sentence, dict(line.data))
 
 
 LINES: Final[Table[HistoryRecord]] = Table(

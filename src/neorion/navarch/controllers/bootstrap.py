@@ -1,7 +1,7 @@
-"""Setup commands of new machines: one after the other, each told in the node's story with what it said.
+"""Setup commands of new machines. They run one after the other, each with its output in the node's history.
 
-How far a machine has come is written down after each command, so that a control plane that dies goes on with the next one.
-The command that was under way is run again: setup commands must bear that.
+Progress is recorded after each command, so that after a restart the next one follows. An interrupted command runs again,
+so setup commands must be idempotent.
 """
 
 import hashlib
@@ -30,36 +30,36 @@ def seed_of(secret: str, purchase: str) -> bytes:
 class NodeBootstrapper:
     """Bootstraps machines while they boot."""
 
-    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
-        self._deck = deck
-        self._book = deck.book
-        self._moves = moves
-        # What kept each machine from being entered, as it was told last.
-        self._told: dict[NodeId, str] = {}
+    def __init__(self, context: FleetContext, writer: StateWriter) -> None:
+        self._context = context
+        self._state = context.state
+        self._writer = writer
+        # The last recorded reason for which a machine could not be reached.
+        self._recorded: dict[NodeId, str] = {}
 
     def due(self, node: Node) -> bool:
-        spec = self._deck.specs.get(node.pool)
+        spec = self._context.specs.get(node.pool)
         return spec is not None and node.set_up < len(spec.bootstrap.commands) and self._comes(node)
 
     def forget_gone(self) -> None:
-        for node in [one for one in self._told if one not in self._book.nodes]:
-            del self._told[node]
+        for node in [one for one in self._recorded if one not in self._state.nodes]:
+            del self._recorded[node]
 
-    async def outfit(self, node_id: NodeId) -> None:
-        node, outfitter = self._book.nodes.get(node_id), self._deck.world.outfitter
-        if node is None or outfitter is None or not self.due(node):
+    async def bootstrap(self, node_id: NodeId) -> None:
+        node, bootstrapper = self._state.nodes.get(node_id), self._context.backends.bootstrapper
+        if node is None or bootstrapper is None or not self.due(node):
             return
         try:
-            await self._enter(node, outfitter)
+            await self._enter(node, bootstrapper)
         except Error as error:
-            if self._told.get(node_id) != error.sentence:
-                self._told[node_id] = error.sentence
-                self._moves.tell(node_id, "setup.waits", error.sentence)
+            if self._recorded.get(node_id) != error.sentence:
+                self._recorded[node_id] = error.sentence
+                self._writer.record_event(node_id, "setup.waits", error.sentence)
             raise
 
-    async def _enter(self, node: Node, outfitter: Bootstrapper) -> None:
-        spec = self._deck.spec(node.pool)
-        async with outfitter.enter(await self._ssh_target(node, spec)) as shell:
+    async def _enter(self, node: Node, bootstrapper: Bootstrapper) -> None:
+        spec = self._context.spec(node.pool)
+        async with bootstrapper.enter(await self._ssh_target(node, spec)) as shell:
             if spec.bootstrap.first_contact and not node.host_key:
                 await self._pin(node.id, shell)
             values = self._values(node)
@@ -68,7 +68,7 @@ class NodeBootstrapper:
 
     async def _ssh_target(self, node: Node, spec: PoolSpec) -> SshTarget:
         """SSH address of a node, from its cloud. The private address is tried first."""
-        machine = await self._deck.world.providers[node.place.provider].describe(node.machine)
+        machine = await self._context.backends.providers[node.place.provider].describe(node.machine)
         given = spec.bootstrap
         addresses = dict.fromkeys(one for one in (machine.private_address, machine.address) if one)
         return SshTarget(
@@ -76,18 +76,16 @@ class NodeBootstrapper:
             port=given.port,
             user=given.user,
             key_path=given.key_path,
-            seed=seed_of(self._deck.installation.secret, node.purchase),
+            seed=seed_of(self._context.installation.secret, node.purchase),
             host_key=node.host_key,
             first_contact=given.first_contact,
         )
 
     async def _pin(self, node_id: NodeId, shell: Shell) -> None:
         node = self._current(node_id)
-        self._moves.change(replace(node, host_key=shell.host_key))
-        self._moves.tell(
-            node_id, "setup.pinned", f"the first host key it showed is believed: {shell.host_key}"
-        )
-        await self._deck.journal.wait_durable()
+        self._writer.update_node(replace(node, host_key=shell.host_key))
+        self._writer.record_event(node_id, "setup.pinned", f"its first host key is trusted: {shell.host_key}")
+        await self._context.journal.wait_durable()
 
     async def _run(
         self, node_id: NodeId, number: int, shell: Shell, spec: PoolSpec, values: Mapping[str, str]
@@ -96,7 +94,7 @@ class NodeBootstrapper:
         said = await shell.run(filled(template, values))
         outcome = f"ended with {said.status}" if said.status is not None else f"failed: {said.why}"
         sentence = f"setup command {number + 1} of {total} {outcome}"
-        self._moves.tell(
+        self._writer.record_event(
             node_id,
             "setup.command",
             sentence,
@@ -108,31 +106,31 @@ class NodeBootstrapper:
             raise Retry(
                 "navarch.setup_failed",
                 f"{sentence[0].upper()}{sentence[1:]} on {node_id}.",
-                hint=f"See what it said: navarch node history {node_id} -o json.",
+                hint=f"See its output: navarch node history {node_id} -o json.",
             )
-        self._moves.change(replace(node, set_up=number + 1))
-        await self._deck.journal.wait_durable()
+        self._writer.update_node(replace(node, set_up=number + 1))
+        await self._context.journal.wait_durable()
 
     def _current(self, node_id: NodeId) -> Node:
-        """Commands take minutes; meanwhile the node may be on its way out."""
-        node = self._book.nodes.get(node_id)
+        """The node's current record. It may be leaving by now, because commands take minutes."""
+        node = self._state.nodes.get(node_id)
         if node is None or node.state.leaving:
-            raise Retry("navarch.setup_over", f"{node_id} is not wanted any more.")
+            raise Retry("navarch.setup_over", f"{node_id} is being terminated.")
         return node
 
     def _values(self, node: Node) -> dict[str, str]:
         return {
-            "ControlPlane": self._deck.address,
+            "ControlPlane": self._context.address,
             "InstanceType": node.place.instance_type,
             "NodeID": node.id,
             "Pool": node.pool,
             "Provider": node.place.provider,
             "Region": node.place.region,
-            "Token": self._deck.node_token(node.id),
+            "Token": self._context.node_token(node.id),
         }
 
     def _comes(self, node: Node) -> bool:
-        """New, and ours: what served before keeps what it was set up with."""
+        """Reports whether the node is new and was bought by navarch. One that has served is not set up again."""
         ours = node.origin is Origin.BOUGHT and bool(node.machine)
         return ours and node.state.coming and node.served is None
 

@@ -15,39 +15,39 @@ from neorion.navarch.state import FleetState, Installation, Journal
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """Everything outside: clouds by name, the scheduler of the nodes' work, signs of demand, the judge of events."""
+    """Adapters: providers by name, the scheduler of the nodes' work, the source of demand, and the policy engine."""
 
     providers: Mapping[str, Provider]
     scheduler: Scheduler
     demand: DemandSource
-    judge: PolicyEngine
+    policy_engine: PolicyEngine
     # None where no pool has setup commands.
-    outfitter: Bootstrapper | None = None
-    # What else a machine is called, by the name that its agent has for it: the cluster knows its nodes' machines.
+    bootstrapper: Bootstrapper | None = None
+    # Other names of a machine by its agent's name, from the cluster.
     aliases: Callable[[str], AbstractSet[str]] = field(default=lambda _: frozenset[str]())
 
 
 @dataclass(slots=True)
 class FleetContext:
-    """One control plane's shared things. `wake` turns its loop; it is set when the loop is made."""
+    """Parts that the controllers share. `wake` requests a tick of the loop; it is set when the loop is made."""
 
-    book: FleetState
+    state: FleetState
     journal: Journal
     store: Store
-    world: Backends
+    backends: Backends
     specs: dict[str, PoolSpec]
     installation: Installation
     clock: Clock
     ids: Ids
     rng: Rng
     started: Instant
-    # Where agents reach this control plane, and the token that lets one of them speak for one node.
+    # Address of this control plane for agents, and the token of a node.
     address: str = ""
     node_token: Callable[[NodeId], str] = field(default=lambda _: "")
-    # What is wrong and not written in any record, by what it is about.
+    # Findings that no record contains, by subject.
     findings: dict[str, Finding] = field(default_factory=dict[str, Finding])
     wake: Callable[[], None] = lambda: None
-    # Is told of everything that happens to nodes and repairs; metrics stand behind it.
+    # Called with every change of nodes, repairs and purchases, for metrics.
     watch: Callable[[Node | Repair | Purchase], None] = field(default=lambda _: None)
 
     def spec(self, pool: str) -> PoolSpec:
@@ -60,12 +60,12 @@ class FleetContext:
 
     def node(self, name: str) -> Node:
         """A node by its id, or by any other name that only it goes by."""
-        found = self.book.nodes.get(NodeId(name))
+        found = self.state.nodes.get(NodeId(name))
         if found is not None:
             return found
         named = [
             node
-            for node in self.book.nodes.values()
+            for node in self.state.nodes.values()
             if name and name in (node.machine, node.machine_name, node.kube_name, node.agent)
         ]
         if len(named) == 1:
@@ -73,5 +73,5 @@ class FleetContext:
         raise NotFound(
             "navarch.no_node",
             f"There is no node {name[:80]!r}.",
-            hint=did_you_mean(name, self.book.nodes) or "see them with: navarch node list",
+            hint=did_you_mean(name, self.state.nodes) or "see them with: navarch node list",
         )

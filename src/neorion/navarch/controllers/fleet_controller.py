@@ -1,4 +1,4 @@
-"""The wheel of navarch: a snapshot of each pool, a plan, its actions, and the effects that follow from the records."""
+"""Control loop of navarch: a snapshot of each pool, a plan, its actions, and the effects that the records call for."""
 
 import asyncio
 from functools import partial
@@ -24,105 +24,107 @@ from neorion.navarch.model import Node, NodeState, PoolSpec, PurchaseState
 
 log = logger(__name__)
 
-# A turn that took longer than this rests as long before the next, and never so long that anybody would notice.
+# A tick that took longer than this pauses as long before the next, within a limit.
 _LONG_S: Final = 0.01
 _REST_S_MAX: Final = 0.05
 
 
 class FleetController:
-    """All appliers, and the tick that sets them to work."""
+    """All appliers, and the tick that starts them."""
 
-    def __init__(self, deck: FleetContext) -> None:
-        self.deck = deck
-        self.moves = StateWriter(deck)
-        self.applier = PlanApplier(deck, self.moves)
-        self.buyer = Provisioner(deck, self.moves)
-        self.ender = Terminator(deck, self.moves)
-        self.marker = CordonDrainer(deck, self.moves)
-        self.healer = Remediator(deck)
-        self.witness = SecondWitness(deck)
-        self.outfitting = NodeBootstrapper(deck, self.moves)
-        self.teller = IncidentRecorder(deck, self.moves)
-        self.reports = AgentReports(deck, self.moves, self.teller)
-        self.errands = EffectRunner(deck.clock, deck.rng, self._wake)
+    def __init__(self, context: FleetContext) -> None:
+        self.context = context
+        self.writer = StateWriter(context)
+        self.applier = PlanApplier(context, self.writer)
+        self.provisioner = Provisioner(context, self.writer)
+        self.terminator = Terminator(context, self.writer)
+        self.cordon_drainer = CordonDrainer(context, self.writer)
+        self.remediator = Remediator(context)
+        self.witness = SecondWitness(context)
+        self.bootstrapper = NodeBootstrapper(context, self.writer)
+        self.incident_recorder = IncidentRecorder(context, self.writer)
+        self.reports = AgentReports(context, self.writer, self.incident_recorder)
+        self.effects = EffectRunner(context.clock, context.rng, self._wake)
         self._alarm: asyncio.TimerHandle | None = None
 
     async def tick(self) -> None:
-        now, clock = self.deck.clock.now(), self.deck.clock
-        noted, began = self.deck.journal.version, clock.monotonic()
-        wakes = [self._turn(spec, now) for spec in self.deck.specs.values()]
+        now, clock = self.context.clock.now(), self.context.clock
+        noted, began = self.context.journal.version, clock.monotonic()
+        wakes = [self._turn(spec, now) for spec in self.context.specs.values()]
         took = clock.monotonic() - began
-        await self.deck.journal.wait_durable()
+        await self.context.journal.wait_durable()
         await fault_point("navarch.tick.decided")
         self._effects()
-        if self.deck.journal.version != noted:
-            # What changed may call for more.
-            self.deck.wake()
+        if self.context.journal.version != noted:
+            # The changes may call for more.
+            self.context.wake()
         self._wake_at(min((at for at in wakes if at is not None), default=None), now)
         if took > _LONG_S:
-            # Where thousands of nodes are in trouble, their agents must still be heard.
+            # With thousands of unhealthy nodes, their agents' requests must still be served.
             await clock.sleep(Duration.of(seconds=min(_REST_S_MAX, took)))
 
     def plan(self, spec: PoolSpec) -> PoolPlan:
         """The pool's plan at this moment, which is not applied."""
-        return plan(self.deck.book.view(spec, self.deck.started), self.deck.clock.now())
+        return plan(self.context.state.view(spec, self.context.started), self.context.clock.now())
 
     def _turn(self, spec: PoolSpec, now: Instant) -> Instant | None:
-        decided = plan(self.deck.book.view(spec, self.deck.started), now)
-        shelf = self.deck.book.shelf(spec.name)
-        shelf.holds = decided.holds
-        if decided.wish is not None and (not shelf.wishes or shelf.wishes[-1].size != decided.wish.size):
-            shelf.wishes.append(decided.wish)
+        decided = plan(self.context.state.view(spec, self.context.started), now)
+        pool_cache = self.context.state.pool(spec.name)
+        pool_cache.holds = decided.holds
+        if decided.wish is not None and (
+            not pool_cache.wishes or pool_cache.wishes[-1].size != decided.wish.size
+        ):
+            pool_cache.wishes.append(decided.wish)
         elif decided.wish is not None:
-            shelf.wishes[-1] = decided.wish
+            pool_cache.wishes[-1] = decided.wish
         for action in decided.actions:
             if isinstance(action, ReportSilence):
                 work = partial(self.reports.silence, action.node, action.since)
-                self.errands.ensure(f"silence {action.node}", work)
+                self.effects.ensure(f"silence {action.node}", work)
             else:
                 self.applier.apply(action)
-        self.teller.holds(spec.name, decided.holds)
+        self.incident_recorder.holds(spec.name, decided.holds)
         return decided.wake_at
 
     def _effects(self) -> None:
-        """Level-triggered: whatever the records call for and is not under way is begun."""
-        book, ensure = self.deck.book, self.errands.ensure
-        for purchase in book.purchases.values():
+        """Starts every effect that the records call for and that is not in progress. Level-triggered."""
+        state, ensure = self.context.state, self.effects.ensure
+        for purchase in state.purchases.values():
             if purchase.state is PurchaseState.INTENDED:
-                ensure(f"buy {purchase.id}", partial(self.buyer.buy, purchase.id))
-        for name in list(book.touched):
-            node = book.nodes.get(name)
+                ensure(f"buy {purchase.id}", partial(self.provisioner.buy, purchase.id))
+        for name in list(state.touched):
+            node = state.nodes.get(name)
             if node is not None:
                 self._start_node_effects(node)
-            if node is None or (node.state is NodeState.ACTIVE and not self.marker.due(node)):
-                # At work and known for it, as almost all of them are.
-                del book.touched[name]
-        for repair in book.open_repairs.values():
+            if node is None or (node.state is NodeState.ACTIVE and not self.cordon_drainer.due(node)):
+                # Active with current marks, as almost all nodes are.
+                del state.touched[name]
+        for repair in state.open_repairs.values():
             if self.witness.due(repair):
                 ensure(f"witness {repair.id}", partial(self.witness.ask, repair.id))
-            if self.healer.due(repair):
-                ensure(f"treat {repair.id}", partial(self.healer.reboot, repair.id))
-            elif self.healer.agent_unreachable(repair):
+            if self.remediator.due(repair):
+                ensure(f"treat {repair.id}", partial(self.remediator.reboot, repair.id))
+            elif self.remediator.agent_unreachable(repair):
                 why = "its cloud cannot, and its agent is not heard"
-                self.healer.refused(repair.node, repair.id, why)
+                self.remediator.refused(repair.node, repair.id, why)
 
     def _start_node_effects(self, node: Node) -> None:
-        ensure = self.errands.ensure
-        if self.outfitting.due(node):
-            ensure(f"set up {node.id}", partial(self.outfitting.outfit, node.id), long=True)
-        if self.marker.due(node):
-            ensure(f"mark {node.id}", partial(self.marker.mark, node.id))
+        ensure = self.effects.ensure
+        if self.bootstrapper.due(node):
+            ensure(f"set up {node.id}", partial(self.bootstrapper.bootstrap, node.id), long=True)
+        if self.cordon_drainer.due(node):
+            ensure(f"mark {node.id}", partial(self.cordon_drainer.mark, node.id))
         if node.state is NodeState.TERMINATING:
-            ensure(f"end {node.id}", partial(self.ender.end, node.id))
+            ensure(f"end {node.id}", partial(self.terminator.end, node.id))
         elif node.state is NodeState.DRAINING:
-            ensure(f"drain {node.id}", partial(self.marker.drain, node.id))
+            ensure(f"drain {node.id}", partial(self.cordon_drainer.drain, node.id))
 
     def _wake(self) -> None:
-        self.deck.wake()
+        self.context.wake()
 
     def _wake_at(self, at: Instant | None, now: Instant) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
         if at is not None:
-            self._alarm = asyncio.get_running_loop().call_later(at.since(now).seconds, self.deck.wake)
+            self._alarm = asyncio.get_running_loop().call_later(at.since(now).seconds, self.context.wake)

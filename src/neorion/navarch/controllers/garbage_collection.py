@@ -38,30 +38,30 @@ class GarbageCollector:
 
     def __init__(self, fleet: FleetController) -> None:
         self._fleet = fleet
-        self._deck = fleet.deck
-        self._book = fleet.deck.book
+        self._context = fleet.context
+        self._state = fleet.context.state
         self._missing: dict[NodeId, int] = {}
         self.findings: dict[str, Finding] = {}
 
     async def tick(self) -> None:
         self.findings = {}
         self._check_invariants()
-        for provider in self._deck.world.providers.values():
+        for provider in self._context.backends.providers.values():
             try:
                 await self._compare(provider)
             except Error as error:
                 # The others are swept all the same; this one again next time.
                 log.warning("a cloud could not be swept", provider=provider.name, why=error.sentence)
-        self._missing = {node: times for node, times in self._missing.items() if node in self._book.nodes}
+        self._missing = {node: times for node, times in self._missing.items() if node in self._state.nodes}
 
     async def _compare(self, provider: Provider) -> None:
         # Before it is asked: a machine bought while the list is under way is younger than what the list knows.
-        now = self._deck.clock.now()
-        machines = await provider.list(self._deck.installation.id)
-        listed_with = {node.machine for node in self._book.nodes.values()}
-        await self._look_for_missing(provider, machines, now)
+        now = self._context.clock.now()
+        machines = await provider.list(self._context.installation.id)
+        listed_with = {node.machine for node in self._state.nodes.values()}
+        await self._check_missing(provider, machines, now)
         for machine in machines:
-            # Looked up for each: what is asked about one takes a while, and nodes change meanwhile.
+            # Read again for each machine, because requests take time and nodes change meanwhile.
             node = self._node_of(machine)
             if node is not None:
                 self._learn(node, machine)
@@ -71,12 +71,12 @@ class GarbageCollector:
 
     def _check_invariants(self) -> None:
         """Logs violated invariants in production too, not only in tests."""
-        for spec in self._deck.specs.values():
-            for finding in violations(self._book.view(spec, self._deck.started)):
+        for spec in self._context.specs.values():
+            for finding in violations(self._state.view(spec, self._context.started)):
                 log.error("law broken", code=finding.code, sentence=finding.sentence)
 
     def _node_of(self, machine: Machine) -> Node | None:
-        named = (self._book.nodes[node] for node in self._book.names.get(machine.id, ()))
+        named = (self._state.nodes[node] for node in self._state.names.get(machine.id, ()))
         return next((node for node in named if node.machine == machine.id), None)
 
     def _learn(self, node: Node, machine: Machine) -> None:
@@ -84,44 +84,44 @@ class GarbageCollector:
         name, host = machine.name or node.machine_name, machine.host or node.host
         address = machine.private_address or machine.address or node.address
         if (name, host, address) != (node.machine_name, node.host, node.address):
-            self._fleet.moves.change(replace(node, machine_name=name, host=host, address=address))
+            self._fleet.writer.update_node(replace(node, machine_name=name, host=host, address=address))
 
     async def _match(self, provider: Provider, machine: Machine, now: Instant) -> None:
         if machine.state in (MachineState.GONE, MachineState.STOPPING):
             return
-        purchase = self._book.purchases.get(machine.intent) or await purchase_of(
-            self._deck.store, machine.intent
+        purchase = self._state.purchases.get(machine.intent) or await purchase_of(
+            self._context.store, machine.intent
         )
         if self._node_of(machine) is not None:
             # It became known while its purchase was looked for.
             return
         if purchase is None:
-            self._note("navarch.foreign_machine", machine, "carries our tag, but nobody here asked for it")
+            self._note("navarch.foreign_machine", machine, "has our tag, but no purchase of ours")
         elif purchase.state is PurchaseState.INTENDED:
             # Its answer is still to come, or was lost: this is the answer.
-            self._fleet.buyer.bought(purchase.id, machine)
+            self._fleet.provisioner.bought(purchase.id, machine)
         elif machine.created is None or now.since(machine.created) > GRACE:
-            self._note("navarch.orphan", machine, "is not in the book any more and is given back")
+            self._note("navarch.orphan", machine, "belongs to no node and is terminated")
             await provider.terminate(machine.id)
 
-    async def _look_for_missing(self, provider: Provider, machines: Sequence[Machine], now: Instant) -> None:
+    async def _check_missing(self, provider: Provider, machines: Sequence[Machine], now: Instant) -> None:
         there = {machine.id for machine in machines}
-        for node in [one for one in self._book.nodes.values() if one.place.provider == provider.name]:
+        for node in [one for one in self._state.nodes.values() if one.place.provider == provider.name]:
             if not node.machine or node.machine in there:
                 self._missing.pop(node.id, None)
                 continue
             if node.state is NodeState.TERMINATING or now.since(node.born) < GRACE:
                 continue
             self._missing[node.id] = times = self._missing.get(node.id, 0) + 1
-            if times >= MISSING_TIMES and not self._heard(node, now):
+            if times >= MISSING_TIMES and not self._agent_is_alive(node, now):
                 with _alone(provider, node.machine):
                     await self._confirm(provider, node)
 
-    def _heard(self, node: Node, now: Instant) -> bool:
-        """The second witness: a machine whose agent speaks is there, whatever the list says."""
-        pulse = self._book.pulses.get(node.id)
-        silence = self._deck.spec(node.pool).timing.silence
-        return pulse is not None and pulse.heard is not None and now.since(pulse.heard) < silence
+    def _agent_is_alive(self, node: Node, now: Instant) -> bool:
+        """Reports whether the node's agent still sends heartbeats, which proves that its machine exists."""
+        heartbeat = self._state.heartbeats.get(node.id)
+        silence = self._context.spec(node.pool).timing.silence
+        return heartbeat is not None and heartbeat.heard is not None and now.since(heartbeat.heard) < silence
 
     async def _confirm(self, provider: Provider, node: Node) -> None:
         try:
@@ -130,14 +130,14 @@ class GarbageCollector:
         except NotFound:
             pass
         self._missing.pop(node.id, None)
-        newest = self._book.nodes.get(node.id)
+        newest = self._state.nodes.get(node.id)
         if newest is None or newest.state is NodeState.TERMINATING:
             return
         # What serves is never forgotten by the scheduler: this is durable before the terminator tells it.
-        self._fleet.moves.node(
+        self._fleet.writer.transition_node(
             newest, NodeState.TERMINATING, f"{provider.name} has no {node.machine} any more"
         )
-        repair = self._book.open_repairs.get(node.id)
+        repair = self._state.open_repairs.get(node.id)
         for action in machine_gone(repair) if repair is not None else ():
             self._fleet.applier.apply(action)
 

@@ -32,10 +32,10 @@ log = logger(__name__)
 class PlanApplier:
     """Turns actions into records. What has an effect outside is read off the records by `effects`, when they are durable."""
 
-    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
-        self._deck = deck
-        self._book = deck.book
-        self._moves = moves
+    def __init__(self, context: FleetContext, writer: StateWriter) -> None:
+        self._context = context
+        self._state = context.state
+        self._writer = writer
 
     def apply(self, action: Action) -> None:
         try:
@@ -51,8 +51,8 @@ class PlanApplier:
             case AdvanceRepair():
                 self._step(action)
             case AssignReplacement():
-                if (repair := self._book.repairs.get(action.repair)) is not None:
-                    self._moves.assign_replacement(repair, action.node, action.why)
+                if (repair := self._state.repairs.get(action.repair)) is not None:
+                    self._writer.assign_replacement(repair, action.node, action.why)
             case ProvisionNode():
                 self._buy(action)
             case SetDesiredSize():
@@ -64,28 +64,28 @@ class PlanApplier:
                 self._change_node(action)
 
     def _change_node(self, action: MoveNode | FailNode | RetireNode | ClearAilment) -> None:
-        node = self._book.nodes.get(action.node)
+        node = self._state.nodes.get(action.node)
         if node is None:
             return
         match action:
             case MoveNode():
-                self._moves.node(node, action.to, action.why)
+                self._writer.transition_node(node, action.to, action.why)
             case FailNode():
-                self._moves.trouble(node.pool, "boot", action.why)
-                self._moves.node(node, NodeState.TERMINATING, action.why)
+                self._writer.record_failure(node.pool, "boot", action.why)
+                self._writer.transition_node(node, NodeState.TERMINATING, action.why)
             case RetireNode():
                 self._retire(node, action.why)
             case ClearAilment():
-                self._moves.change(recovered(node))
-                self._moves.tell(node.id, "node.recovered", action.why)
+                self._writer.update_node(recovered(node))
+                self._writer.record_event(node.id, "node.recovered", action.why)
 
     def _open(self, action: OpenRepair) -> None:
-        node = self._book.nodes.get(action.node)
-        if node is None or self._book.open_repairs.get(action.node) is not None:
+        node = self._state.nodes.get(action.node)
+        if node is None or self._state.open_repairs.get(action.node) is not None:
             return
-        now = self._deck.clock.now()
+        now = self._context.clock.now()
         repair = Repair(
-            id=self._deck.ids.new(RepairId),
+            id=self._context.ids.new(RepairId),
             node=node.id,
             pool=node.pool,
             remedy=action.remedy,
@@ -96,35 +96,35 @@ class PlanApplier:
             host=node.host,
             times={RepairStep.WAITING.value: now},
         )
-        self._book.put_repair(repair)
-        self._moves.tell(
+        self._state.put_repair(repair)
+        self._writer.record_event(
             node.id, "repair.waiting", f"needs {action.remedy.value}: {action.why}", repair=repair.id
         )
-        self._deck.watch(repair)
-        self._deck.wake()
+        self._context.watch(repair)
+        self._context.wake()
 
     def _step(self, action: AdvanceRepair) -> None:
-        repair = self._book.repairs.get(action.repair)
+        repair = self._state.repairs.get(action.repair)
         if repair is None:
             return
         if action.to in (RepairStep.BUYING, RepairStep.DRAINING) and not action.swap:
             repair = replace(repair, swap=False)
-        self._moves.step(repair, action.to, action.why)
+        self._writer.transition_repair(repair, action.to, action.why)
 
     def _retire(self, node: Node, why: str) -> None:
         if node.state.open or node.state is NodeState.CORDONED:
             marked = replace(node, retiring=True, why=why)
-            self._moves.change(marked)
+            self._writer.update_node(marked)
             if node.state.open:
-                self._moves.node(marked, NodeState.CORDONED, why)
+                self._writer.transition_node(marked, NodeState.CORDONED, why)
         else:
-            self._moves.node(node, NodeState.TERMINATING, why)
+            self._writer.transition_node(node, NodeState.TERMINATING, why)
 
     def _want(self, action: SetDesiredSize) -> None:
-        state = self._book.shelf(action.pool).state
-        now = self._deck.clock.now()
+        state = self._state.pool(action.pool).state
+        now = self._context.clock.now()
         first = state.wanted < 0
-        self._book.put_pool(
+        self._state.put_pool(
             replace(
                 state,
                 wanted=action.size,
@@ -134,15 +134,15 @@ class PlanApplier:
                 scaled_up=now if action.size > state.wanted and not first else state.scaled_up,
             )
         )
-        self._book.tell(f"pool/{action.pool}", now, HistoryEntry("pool.wants", action.sentence))
+        self._state.append_history(f"pool/{action.pool}", now, HistoryEntry("pool.wants", action.sentence))
 
     def _buy(self, action: ProvisionNode) -> None:
         """The intent: when it is durable, a machine of this name may be bought, and never another for it."""
-        repair = self._book.repairs.get(action.repair) if action.repair else None
+        repair = self._state.repairs.get(action.repair) if action.repair else None
         if action.repair and (repair is None or repair.successor or repair.step is not RepairStep.BUYING):
             return
-        now, node_id = self._deck.clock.now(), self._deck.ids.new(NodeId)
-        purchase = Purchase(self._deck.ids.new(IntentId), node_id, action.pool, action.place, now)
+        now, node_id = self._context.clock.now(), self._context.ids.new(NodeId)
+        purchase = Purchase(self._context.ids.new(IntentId), node_id, action.pool, action.place, now)
         shape = shape_of(action.place.instance_type)
         node = Node(
             id=node_id,
@@ -155,20 +155,20 @@ class PlanApplier:
             gpus=shape.gpus if shape else 0,
             spare=action.spare,
         )
-        self._book.put_purchase(purchase)
-        self._book.put_node(node)
+        self._state.put_purchase(purchase)
+        self._state.put_node(node)
         self._count(action, repair)
         if repair is not None:
-            self._moves.assign_replacement(repair, node_id, "a new machine is bought")
-        self._moves.tell(node_id, "node.ordered", action.sentence, pool=action.pool)
-        self._deck.watch(node)
-        self._deck.wake()
+            self._writer.assign_replacement(repair, node_id, "a new machine is bought")
+        self._writer.record_event(node_id, "node.ordered", action.sentence, pool=action.pool)
+        self._context.watch(node)
+        self._context.wake()
 
     def _count(self, action: ProvisionNode, repair: Repair | None) -> None:
         """Turns are taken by purchases; and in the place of what others bought the pool gets one of its own."""
-        state = self._book.shelf(action.pool).state
-        old = self._book.nodes.get(repair.node) if repair is not None else None
+        state = self._state.pool(action.pool).state
+        old = self._state.nodes.get(repair.node) if repair is not None else None
         more = old is not None and old.origin is Origin.JOINED
-        turn = self._deck.specs[action.pool].strategy is Strategy.ROUND_ROBIN
+        turn = self._context.specs[action.pool].strategy is Strategy.ROUND_ROBIN
         if more or turn:
-            self._book.put_pool(replace(state, wanted=max(0, state.wanted) + more, turn=state.turn + turn))
+            self._state.put_pool(replace(state, wanted=max(0, state.wanted) + more, turn=state.turn + turn))

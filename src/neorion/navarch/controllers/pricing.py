@@ -14,23 +14,23 @@ log = logger(__name__)
 
 
 class PriceRefresher:
-    """Asks now and then. What a cloud tells by itself counts; of the others, the price book knows the price at least."""
+    """Asks now and then. What a cloud tells by itself counts; of the others, the price prices knows the price at least."""
 
-    def __init__(self, deck: FleetContext, books: Mapping[str, PriceTable]) -> None:
-        self._deck = deck
-        self._books = books
+    def __init__(self, context: FleetContext, books: Mapping[str, PriceTable]) -> None:
+        self._context = context
+        self._tables = books
 
     async def tick(self) -> None:
         by_cloud: dict[str, list[Placement]] = {}
-        for spec in self._deck.specs.values():
+        for spec in self._context.specs.values():
             for place in (place for offer in spec.offers for place in placements(offer)):
                 by_cloud.setdefault(place.provider, []).append(place)
         found: dict[str, Availability] = {}
         for name, wanted in by_cloud.items():
-            found |= await self._ask(self._deck.world.providers[name], wanted)
-        if found != self._deck.book.stock:
-            self._deck.book.stock = found
-            self._deck.wake()
+            found |= await self._ask(self._context.backends.providers[name], wanted)
+        if found != self._context.state.stock:
+            self._context.state.stock = found
+            self._context.wake()
 
     async def _ask(self, provider: Provider, wanted: Sequence[Placement]) -> dict[str, Availability]:
         told: Sequence[Offering] = ()
@@ -40,15 +40,15 @@ class PriceRefresher:
             except Error as error:
                 # What it said last is the best that is known.
                 log.warning("prices are not known", provider=provider.name, why=error.sentence)
-                before = self._deck.book.stock
+                before = self._context.state.stock
                 return {key: before[key] for place in wanted if (key := place.scopes[0]) in before}
-        book = self._books.get(provider.name)
+        prices = self._tables.get(provider.name)
         return {
-            place.scopes[0]: stock for place in wanted if (stock := _stock(place, told, book)) is not None
+            place.scopes[0]: stock for place in wanted if (stock := _stock(place, told, prices)) is not None
         }
 
 
-def _stock(place: Placement, told: Iterable[Offering], book: PriceTable | None) -> Availability | None:
+def _stock(place: Placement, told: Iterable[Offering], prices: PriceTable | None) -> Availability | None:
     fitting = [
         one
         for one in told
@@ -59,5 +59,5 @@ def _stock(place: Placement, told: Iterable[Offering], book: PriceTable | None) 
         # What is said of the zone itself counts; where the cloud is to choose the zone, the dearest.
         best = max(fitting, key=lambda one: (one.zone == place.zone, one.price))
         return Availability(best.price, best.available)
-    price = book.price(place.instance_type, place.region, spot=place.spot) if book is not None else None
+    price = prices.price(place.instance_type, place.region, spot=place.spot) if prices is not None else None
     return Availability(price) if price is not None else None

@@ -34,25 +34,25 @@ LISTED_WITHIN = Duration.of(minutes=5)
 class Provisioner:
     """Settles purchases."""
 
-    def __init__(self, deck: FleetContext, moves: StateWriter) -> None:
-        self._deck = deck
-        self._book = deck.book
-        self._moves = moves
+    def __init__(self, context: FleetContext, writer: StateWriter) -> None:
+        self._context = context
+        self._state = context.state
+        self._writer = writer
         # Purchases of which a call was never answered: their machines may have been made.
         self._unanswered: set[IntentId] = set()
         # Those of them that were asked for often enough, and when for the last time.
         self._asked_last: dict[IntentId, Instant] = {}
 
     async def buy(self, intent: IntentId) -> None:
-        purchase = self._book.purchases.get(intent)
+        purchase = self._state.purchases.get(intent)
         if purchase is None or purchase.state is not PurchaseState.INTENDED:
             return
         if intent in self._asked_last:
             await self._find_lost_purchase(purchase)
             return
-        await self._deck.journal.wait_durable()
+        await self._context.journal.wait_durable()
         await fault_point("navarch.buy.before")
-        provider = self._deck.world.providers[purchase.place.provider]
+        provider = self._context.backends.providers[purchase.place.provider]
         try:
             machine = await provider.provision(self._intent(purchase))
         except Denied as error:
@@ -74,17 +74,17 @@ class Provisioner:
 
     def _outcome_unknown(self, purchase: Purchase) -> bool:
         """Reports whether an earlier request may have succeeded without its answer being recorded."""
-        return purchase.id in self._unanswered or purchase.intended < self._deck.started
+        return purchase.id in self._unanswered or purchase.intended < self._context.started
 
     def _ask_again(self, purchase: Purchase) -> None:
         """Lets the request be repeated, until so much time has passed that only the cloud's list gives the answer."""
-        now = self._deck.clock.now()
+        now = self._context.clock.now()
         if not now.since(purchase.intended) < ABANDON_AFTER:
             self._asked_last[purchase.id] = now
 
     def bought(self, intent: IntentId, machine: Machine) -> None:
         """Records that the cloud created the machine, which boots now."""
-        purchase = self._book.purchases.get(intent)
+        purchase = self._state.purchases.get(intent)
         if purchase is None or purchase.state is not PurchaseState.INTENDED:
             return
         if machine.state is MachineState.GONE:
@@ -93,8 +93,8 @@ class Provisioner:
             return
         self._settle(replace(purchase, state=PurchaseState.BOUGHT, machine=machine.id))
         for scope in purchase.place.scopes:
-            self._book.drop_trouble(scope)
-        node = self._book.nodes.get(purchase.node)
+            self._state.drop_trouble(scope)
+        node = self._state.nodes.get(purchase.node)
         if node is None:
             # Its node is gone, so the garbage collection terminates the machine.
             return
@@ -109,17 +109,17 @@ class Provisioner:
             host=machine.host,
             address=machine.private_address or machine.address,
         )
-        self._moves.node(known, NodeState.BOOTING, f"{purchase.place.provider} made {machine.id}")
+        self._writer.transition_node(known, NodeState.BOOTING, f"{purchase.place.provider} made {machine.id}")
 
     def _intent(self, purchase: Purchase) -> Intent:
-        spec, place = self._deck.spec(purchase.pool), purchase.place
-        outfitter = self._deck.world.outfitter
+        spec, place = self._context.spec(purchase.pool), purchase.place
+        bootstrapper = self._context.backends.bootstrapper
         startup = ""
-        if outfitter is not None and spec.bootstrap.commands and not spec.bootstrap.first_contact:
-            startup = outfitter.startup(seed_of(self._deck.installation.secret, purchase.id))
+        if bootstrapper is not None and spec.bootstrap.commands and not spec.bootstrap.first_contact:
+            startup = bootstrapper.startup(seed_of(self._context.installation.secret, purchase.id))
         return Intent(
             id=purchase.id,
-            owner=self._deck.installation.id,
+            owner=self._context.installation.id,
             instance_type=place.instance_type,
             region=place.region,
             zone=place.zone,
@@ -132,7 +132,7 @@ class Provisioner:
         )
 
     def _refused(self, intent: IntentId, error: Error) -> None:
-        purchase = self._book.purchases[intent]
+        purchase = self._state.purchases[intent]
         self._trouble(purchase, error)
         self._settle(
             replace(purchase, state=PurchaseState.REFUSED, refusal=error.code, message=error.sentence[:300])
@@ -150,12 +150,12 @@ class Provisioner:
                 scope, kind = cloud, "denied"
             case _:
                 scope, kind = region, "invalid"
-        self._moves.trouble(scope, kind, error.sentence, purchase.intended)
+        self._writer.record_failure(scope, kind, error.sentence, purchase.intended)
 
     async def _find_lost_purchase(self, purchase: Purchase) -> None:
-        provider = self._deck.world.providers[purchase.place.provider]
+        provider = self._context.backends.providers[purchase.place.provider]
         try:
-            machines = await provider.list(self._deck.installation.id)
+            machines = await provider.list(self._context.installation.id)
         except Denied:
             # That may last for days: others are asked, and what was made here is given back when we are let in again.
             machines = ()
@@ -164,9 +164,9 @@ class Provisioner:
                 self.bought(purchase.id, machine)
                 return
         # It was settled during the request, with newer knowledge.
-        if self._book.purchases[purchase.id].state is not PurchaseState.INTENDED:
+        if self._state.purchases[purchase.id].state is not PurchaseState.INTENDED:
             return
-        left = LISTED_WITHIN - self._deck.clock.now().since(self._asked_last[purchase.id])
+        left = LISTED_WITHIN - self._context.clock.now().since(self._asked_last[purchase.id])
         cloud = purchase.place.provider
         if left:
             raise Retry(
@@ -178,18 +178,18 @@ class Provisioner:
         why = f"{cloud} did not say for {ABANDON_AFTER} whether it was made"
         self._settle(replace(purchase, state=PurchaseState.ABANDONED))
         # The next one is ordered elsewhere, if there is another cloud.
-        self._moves.trouble(purchase.place.scopes[-1], "no_answer", why, purchase.intended)
+        self._writer.record_failure(purchase.place.scopes[-1], "no_answer", why, purchase.intended)
         self._abandon_node(purchase, why)
 
     def _settle(self, purchase: Purchase) -> None:
         PURCHASE.check(purchase.id, PurchaseState.INTENDED, purchase.state)
         self._asked_last.pop(purchase.id, None)
         self._unanswered.discard(purchase.id)
-        self._book.put_purchase(replace(purchase, settled=self._deck.clock.now()))
-        self._deck.watch(purchase)
-        self._deck.wake()
+        self._state.put_purchase(replace(purchase, settled=self._context.clock.now()))
+        self._context.watch(purchase)
+        self._context.wake()
 
     def _abandon_node(self, purchase: Purchase, why: str) -> None:
-        node = self._book.nodes.get(purchase.node)
+        node = self._state.nodes.get(purchase.node)
         if node is not None:
-            self._moves.node(node, NodeState.TERMINATED, why)
+            self._writer.transition_node(node, NodeState.TERMINATED, why)

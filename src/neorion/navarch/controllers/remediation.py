@@ -12,17 +12,17 @@ from neorion.navarch.model import EventKind, NodeHeartbeat, NodeId, Repair, Repa
 class Remediator:
     """Asks clouds for reboots, and notes what agents have done."""
 
-    def __init__(self, deck: FleetContext) -> None:
-        self._deck = deck
-        self._book = deck.book
+    def __init__(self, context: FleetContext) -> None:
+        self._context = context
+        self._state = context.state
         # Reboots that were asked for, while the machine's next kernel has not been heard of.
         self._asked: dict[NodeId, RepairId] = {}
 
     def uses_cloud_reboot(self, repair: Repair) -> bool:
-        node = self._book.nodes.get(repair.node)
+        node = self._state.nodes.get(repair.node)
         if node is None or repair.remedy is not Remedy.REBOOT or repair.step is not RepairStep.TREATING:
             return False
-        provider = self._deck.world.providers.get(node.place.provider)
+        provider = self._context.backends.providers.get(node.place.provider)
         return provider is not None and Capability.REBOOT in provider.capabilities and bool(node.machine)
 
     def due(self, repair: Repair) -> bool:
@@ -31,27 +31,27 @@ class Remediator:
 
     def order(self, node: NodeId) -> Repair | None:
         """The repair that the node's agent is to carry out now."""
-        repair = self._book.open_repairs.get(node)
+        repair = self._state.open_repairs.get(node)
         if repair is None or repair.step is not RepairStep.TREATING:
             return None
         return None if self.uses_cloud_reboot(repair) else repair
 
     def agent_unreachable(self, repair: Repair) -> bool:
         """Reports whether the treatment needs the node's agent, and that agent is silent."""
-        node = self._book.nodes.get(repair.node)
+        node = self._state.nodes.get(repair.node)
         if node is None or repair.step is not RepairStep.TREATING or self.uses_cloud_reboot(repair):
             return False
         silent = node.ailment is not None and node.ailment.signature == EventKind.SILENCE
-        return silent and repair.id not in self._book.pulses.get(node.id, NodeHeartbeat()).refused
+        return silent and repair.id not in self._state.heartbeats.get(node.id, NodeHeartbeat()).refused
 
     async def reboot(self, repair_id: RepairId) -> None:
-        repair = self._book.repairs.get(repair_id)
+        repair = self._state.repairs.get(repair_id)
         if repair is None or not self.due(repair):
             return
-        node = self._book.nodes[repair.node]
-        await self._deck.journal.wait_durable()
+        node = self._state.nodes[repair.node]
+        await self._context.journal.wait_durable()
         await fault_point("navarch.treat.before")
-        await self._deck.world.providers[node.place.provider].reboot(node.machine)
+        await self._context.backends.providers[node.place.provider].reboot(node.machine)
         if node.kernel_boot:
             # It may serve again when it comes back, not while it has not gone down yet.
             self._asked[node.id] = repair_id
@@ -59,23 +59,25 @@ class Remediator:
             self.treated(repair.node, repair_id)
 
     def forget_gone(self) -> None:
-        for node in [one for one in self._asked if one not in self._book.open_repairs]:
+        for node in [one for one in self._asked if one not in self._state.open_repairs]:
             del self._asked[node]
 
     def treated(self, node: NodeId, repair: RepairId) -> None:
-        pulse = self._book.pulses.get(node, NodeHeartbeat())
+        heartbeat = self._state.heartbeats.get(node, NodeHeartbeat())
         # What was heard before is no sign of life after; the test before says nothing either.
-        heard = self._deck.clock.now()
-        self._book.hear(node, replace(pulse, treated=pulse.treated | {str(repair)}, heard=heard, tested=None))
-        self._deck.wake()
+        heard = self._context.clock.now()
+        self._state.record_heartbeat(
+            node, replace(heartbeat, treated=heartbeat.treated | {str(repair)}, heard=heard, tested=None)
+        )
+        self._context.wake()
 
     def rebooted(self, node: NodeId) -> None:
         """The machine came back with another kernel: if that is what it was to do, it is done."""
-        repair = self._book.open_repairs.get(node)
+        repair = self._state.open_repairs.get(node)
         if repair is not None and repair.step is RepairStep.TREATING and repair.remedy is Remedy.REBOOT:
             self.treated(node, repair.id)
 
     def refused(self, node: NodeId, repair: RepairId, why: str) -> None:
-        pulse = self._book.pulses.get(node, NodeHeartbeat())
-        self._book.pulses[node] = replace(pulse, refused={**pulse.refused, str(repair): why})
-        self._deck.wake()
+        heartbeat = self._state.heartbeats.get(node, NodeHeartbeat())
+        self._state.heartbeats[node] = replace(heartbeat, refused={**heartbeat.refused, str(repair): why})
+        self._context.wake()

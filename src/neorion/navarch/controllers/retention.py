@@ -16,25 +16,25 @@ class RecordRetention:
 
     def __init__(self, fleet: FleetController) -> None:
         self._fleet = fleet
-        self._deck = fleet.deck
-        self._book = fleet.deck.book
+        self._context = fleet.context
+        self._state = fleet.context.state
 
     async def tick(self) -> None:
-        now = self._deck.clock.now()
-        self._book.forget_purchases(now)
-        self._fleet.marker.forget_gone()
+        now = self._context.clock.now()
+        self._state.forget_purchases(now)
+        self._fleet.cordon_drainer.forget_gone()
         self._fleet.reports.forget_gone()
-        self._fleet.outfitting.forget_gone()
-        self._fleet.healer.forget_gone()
+        self._fleet.bootstrapper.forget_gone()
+        self._fleet.remediator.forget_gone()
         over = sorted(
-            (one for one in self._book.repairs.values() if one.step.over), key=lambda one: one.opened.ns
+            (one for one in self._state.repairs.values() if one.step.over), key=lambda one: one.opened.ns
         )
         surplus = len(over) - REPAIRS_MAX
         for index, repair in enumerate(over):
             if index < surplus or now.since(repair.opened) > REPAIRS_FOR:
-                self._book.drop_repair(repair)
-        if await self._deck.store.read(_purchases) > PURCHASES_MAX:
-            await self._deck.store.write(_forget_purchases)
+                self._state.drop_repair(repair)
+        if await self._context.store.read(_purchases) > PURCHASES_MAX:
+            await self._context.store.write(_forget_purchases)
 
 
 def _purchases(tx: Tx) -> int:

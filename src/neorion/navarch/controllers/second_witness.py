@@ -18,22 +18,22 @@ _DOWN: Final = (MachineState.STOPPING, MachineState.GONE)
 class SecondWitness:
     """Asks again at the interval of heartbeats, for as long as the repair of a silent node waits."""
 
-    def __init__(self, deck: FleetContext) -> None:
-        self._deck = deck
-        self._book = deck.book
+    def __init__(self, context: FleetContext) -> None:
+        self._context = context
+        self._state = context.state
 
     def due(self, repair: Repair) -> bool:
         waits = repair.step is RepairStep.WAITING and not repair.approved
-        return waits and repair.signature == EventKind.SILENCE and repair.node in self._book.nodes
+        return waits and repair.signature == EventKind.SILENCE and repair.node in self._state.nodes
 
     async def ask(self, repair_id: RepairId) -> None:
-        repair = self._book.repairs.get(repair_id)
+        repair = self._state.repairs.get(repair_id)
         if repair is None or not self.due(repair):
             return
-        node = self._book.nodes[repair.node]
-        interval = self._deck.spec(node.pool).timing.heartbeat
+        node = self._state.nodes[repair.node]
+        interval = self._context.spec(node.pool).timing.heartbeat
         # Agents that lose the control plane together fall silent within an interval of each other.
-        early = interval * 2 - self._deck.clock.now().since(repair.opened)
+        early = interval * 2 - self._context.clock.now().since(repair.opened)
         if early:
             raise Retry("navarch.early", f"{node.id} fell silent a moment ago.", after=early)
         self._note(node, await self._machine_up(node))
@@ -44,13 +44,13 @@ class SecondWitness:
         if await self._is_stopped(node):
             return False
         try:
-            return await self._deck.world.scheduler.machine_up(node)
+            return await self._context.backends.scheduler.machine_up(node)
         except Error as error:
             log.info("the scheduler says nothing of a machine", node=node.id, why=error.sentence)
             return None
 
     async def _is_stopped(self, node: Node) -> bool:
-        provider = self._deck.world.providers.get(node.place.provider)
+        provider = self._context.backends.providers.get(node.place.provider)
         if provider is None or not node.machine:
             return False
         try:
@@ -62,7 +62,7 @@ class SecondWitness:
             return False
 
     def _note(self, node: Node, up: bool | None) -> None:  # noqa: FBT001 -- what a witness says
-        pulse = self._book.pulses.get(node.id, NodeHeartbeat())
-        if node.id in self._book.nodes and pulse.machine_up is not up:
-            self._book.pulses[node.id] = replace(pulse, machine_up=up)
-            self._deck.wake()
+        heartbeat = self._state.heartbeats.get(node.id, NodeHeartbeat())
+        if node.id in self._state.nodes and heartbeat.machine_up is not up:
+            self._state.heartbeats[node.id] = replace(heartbeat, machine_up=up)
+            self._context.wake()

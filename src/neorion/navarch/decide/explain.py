@@ -28,22 +28,22 @@ def explain_node(node: Node, view: PoolView, plan: PoolPlan, now: Instant) -> li
         for repair in view.open_repairs
         if repair.node == node.id and repair.step is RepairStep.TREATING
     ]
-    pulse = view.pulse(node.id)
+    heartbeat = view.heartbeat(node.id)
     if node.state is NodeState.ORDERED:
         told.append("It waits: its cloud has not answered yet.")
     if node.state is NodeState.BOOTING:
         told.append(
             f"It waits: its agent has not registered yet, and has until {node.since + view.spec.timing.boot}."
         )
-    if node.state is NodeState.VERIFYING and not pulse.tested:
+    if node.state is NodeState.VERIFYING and not heartbeat.tested:
         said = (
             "its agent has not said yet that it is fit"
-            if pulse.tested is None
+            if heartbeat.tested is None
             else "it did not pass its own test"
         )
         told.append(f"It waits: {said}.")
-    if pulse.waits:
-        told.append(f"It waits: {pulse.waits.removesuffix('.')}.")
+    if heartbeat.waits:
+        told.append(f"It waits: {heartbeat.waits.removesuffix('.')}.")
     holds = [hold for hold in plan.holds if hold.subject == node.id]
     if node.held and not holds:
         # Nothing else would say that it stays so until a person lets it go.
@@ -64,7 +64,7 @@ def explain_pool(view: PoolView, plan: PoolPlan, now: Instant) -> list[str]:
         f"{spec.name} has {have} nodes and wants {wants}, {limits}: {state.wanted_by or 'as configured'}."
     ]
     if joined := [node.id for node in view.nodes if node.origin is Origin.JOINED]:
-        told.append(f"Beside them it watches what somebody else bought ({len(joined)}): {_some(joined)}.")
+        told.append(f"It also watches adopted machines ({len(joined)}): {_some(joined)}.")
     if state.paused:
         told.append(f"It is paused: {state.paused}.")
     if sick := [node.id for node in view.nodes if node.ailment is not None]:

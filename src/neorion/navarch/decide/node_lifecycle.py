@@ -21,7 +21,7 @@ def advance_nodes(view: PoolView, now: Instant) -> Iterator[Action]:
             case NodeState.VERIFYING:
                 yield from _verify(node, view, now, repaired=repaired)
             case NodeState.CORDONED | NodeState.DRAINED:
-                yield from _resume_or_retire(node, view.pulse(node.id), repaired=repaired)
+                yield from _resume_or_retire(node, view.heartbeat(node.id), repaired=repaired)
             case _:
                 pass
         if node.ailment is not None and faded(node.ailment, view.spec.health, now):
@@ -30,42 +30,42 @@ def advance_nodes(view: PoolView, now: Instant) -> Iterator[Action]:
 
 
 def _verify(node: Node, view: PoolView, now: Instant, *, repaired: bool) -> Iterator[Action]:
-    timing, pulse = view.spec.timing, view.pulse(node.id)
+    timing, heartbeat = view.spec.timing, view.heartbeat(node.id)
     sick = node.ailment is not None and node.ailment.result is Health.UNHEALTHY
     if (
         sick
         and node.ailment is not None
         and node.ailment.signature == EventKind.DRIVER
-        and pulse.tested is None
+        and heartbeat.tested is None
     ):
         # A driver that is still to come is what its test waits for.
         sick = False
-    if repaired and (sick or pulse.tested is not True):
+    if repaired and (sick or heartbeat.tested is not True):
         # Treated, it serves again when it says itself that it is fit; until then the repair decides what comes next.
         return
-    if node.origin is Origin.JOINED and not (pulse.tested and not sick):
+    if node.origin is Origin.JOINED and not (heartbeat.tested and not sick):
         # Its owner decides what becomes of it: an illness is repaired like any other, and until it is fit it does not serve.
         if sick:
             yield MoveNode(node.id, NodeState.CORDONED, "sick before it served")
     elif sick and node.ailment is not None:
         yield FailNode(node.id, f"sick before it served: {node.ailment.sentence}")
-    elif pulse.tested is False:
+    elif heartbeat.tested is False:
         yield FailNode(node.id, "it did not pass its own test")
     elif now.since(node.since) > timing.verify_most:
         yield FailNode(node.id, f"not verified within {timing.verify_most}")
-    elif pulse.tested and not now.since(node.since) < timing.verify and not node.held:
+    elif heartbeat.tested and not now.since(node.since) < timing.verify and not node.held:
         if node.spare:
             yield MoveNode(node.id, NodeState.SPARE, "verified, and kept as a spare")
         else:
             yield MoveNode(node.id, NodeState.UNCORDONING, "verified")
 
 
-def _resume_or_retire(node: Node, pulse: NodeHeartbeat, *, repaired: bool) -> Iterator[Action]:
+def _resume_or_retire(node: Node, heartbeat: NodeHeartbeat, *, repaired: bool) -> Iterator[Action]:
     """Moves a node that is not held: a retiring one towards termination, another one back into service."""
     if repaired or node.held:
         return
     if node.retiring:
-        if node.state is NodeState.CORDONED and pulse.marked:
+        if node.state is NodeState.CORDONED and heartbeat.marked:
             yield MoveNode(node.id, NodeState.DRAINING, node.why)
         elif node.state is NodeState.DRAINED:
             yield MoveNode(node.id, NodeState.TERMINATING, node.why)

@@ -163,7 +163,11 @@ def _history(
 def _program(policy: Policy, rule: Rule) -> cel.Program:
     where = f"rule {rule.name[:60]!r} of {policy.name}"
     if len(rule.condition) > CONDITION_MAX:
-        raise Invalid("navarch.rule", f"The condition of {where} is longer than {CONDITION_MAX} characters.")
+        raise Invalid(
+            "navarch.rule",
+            f"The condition of {where} is longer than {CONDITION_MAX} characters.",
+            hint="Split the condition into several rules.",
+        )
     try:
         program = cel.compile(rule.condition)
     except (ValueError, RuntimeError, TypeError) as error:

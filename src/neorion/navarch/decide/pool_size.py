@@ -224,9 +224,12 @@ _RETIRABLE = (NodeState.BOOTING, NodeState.VERIFYING, *_AT_WORK)
 
 def _missed(node: Node, view: PoolView) -> tuple[object, ...]:
     """Work that holds GPUs counts before what they do: it may load data, or wait for its user."""
-    pulse, busy = view.pulse(node.id), any(name in view.demand.busy for name in (*node.names, node.agent))
-    idle = pulse.idle.ns if pulse.idle is not None else 2**63
-    used = pulse.utilisation if pulse.utilisation is not None else 100.0
+    heartbeat, busy = (
+        view.heartbeat(node.id),
+        any(name in view.demand.busy for name in (*node.names, node.agent)),
+    )
+    idle = heartbeat.idle.ns if heartbeat.idle is not None else 2**63
+    used = heartbeat.utilisation if heartbeat.utilisation is not None else 100.0
     return (not node.state.coming, node.ailment is None, busy, idle, used, NodeId(node.id))
 
 

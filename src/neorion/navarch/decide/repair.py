@@ -216,7 +216,7 @@ def _step(
                 yield AdvanceRepair(repair.id, RepairStep.TERMINATING, "nothing runs on it")
                 yield MoveNode(node.id, NodeState.TERMINATING, repair.why)
             elif repair.remedy is Remedy.RESTART_WORKLOAD:
-                yield AdvanceRepair(repair.id, RepairStep.VERIFYING, "its work has left and begins anew")
+                yield AdvanceRepair(repair.id, RepairStep.VERIFYING, "its work has left and starts again")
                 yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
             else:
                 yield AdvanceRepair(repair.id, RepairStep.TREATING, "nothing runs on it")
@@ -231,8 +231,8 @@ def _step(
 def _after_cordon(
     repair: Repair, node: Node, view: PoolView, promised: set[NodeId], now: Instant
 ) -> Iterator[Action]:
-    pulse = view.pulse(node.id)
-    if not pulse.marked:
+    heartbeat = view.heartbeat(node.id)
+    if not heartbeat.marked:
         return
     if node.state is NodeState.DRAINED:
         # An operator emptied it before: straight on.
@@ -322,12 +322,12 @@ def _spare_near(node: Node, spares: Sequence[Node]) -> Node | None:
 
 
 def _treat(repair: Repair, node: Node, view: PoolView, now: Instant) -> Iterator[Action]:
-    pulse = view.pulse(node.id)
-    if repair.id in pulse.treated:
+    heartbeat = view.heartbeat(node.id)
+    if repair.id in heartbeat.treated:
         yield AdvanceRepair(repair.id, RepairStep.VERIFYING, f"{repair.remedy.value} was carried out")
         yield MoveNode(node.id, NodeState.VERIFYING, f"after {repair.remedy.value}")
-    elif repair.id in pulse.refused:
-        why = f"{repair.remedy.value} was refused: {pulse.refused[repair.id]}"
+    elif repair.id in heartbeat.refused:
+        why = f"{repair.remedy.value} was refused: {heartbeat.refused[repair.id]}"
         yield AdvanceRepair(repair.id, RepairStep.FAILED, why)
     elif now.since(repair.since) > view.spec.timing.treat:
         yield AdvanceRepair(

@@ -21,7 +21,7 @@ def silence_hold(repair: Repair, node: Node, view: PoolView, together: frozenset
     pool = view.spec.name
     if node.id in together:
         return Hold(HoldReason.MASS_SILENCE, node.id, len(together), view.serving, pool=pool)
-    up = view.pulse(node.id).machine_up
+    up = view.heartbeat(node.id).machine_up
     return None if up is False else Hold(HoldReason.SECOND_WITNESS, node.id, detail=_OTHERS[up], pool=pool)
 
 

@@ -10,7 +10,7 @@ from neorion.navarch.model.state import NodeState
 class PoolNodeIndex:
     """Index of a pool's nodes. Most nodes of a large fleet are active and healthy: they are counted, and rules read the others.
 
-    `put` and `drop` change its contents. `heard` moves a node to the end of `speakers`, so that a search for silent nodes reads
+    `put` and `drop` change its contents. `move_to_end` moves a node to the end of `speakers`, so that a search for silent nodes reads
     only the first few.
     """
 
@@ -38,7 +38,7 @@ class PoolNodeIndex:
         self.unsettled.pop(node, None)
         self.speakers.pop(node, None)
 
-    def heard(self, node: NodeId) -> None:
+    def move_to_end(self, node: NodeId) -> None:
         if node in self.speakers:
             self.speakers.move_to_end(node)
 

@@ -90,7 +90,7 @@ NODE = TransitionTable(
         ): "its agent did not register in time, it is not wanted any more, or it is gone",
         (_N.VERIFYING, _N.UNCORDONING): "verified; the scheduler is asked to place work on it",
         (_N.VERIFYING, _N.SPARE): "verified, and kept as a spare",
-        (_N.VERIFYING, _N.CORDONED): "an operator keeps it out of service, or it is somebody else's and sick",
+        (_N.VERIFYING, _N.CORDONED): "an operator keeps it out of service, or it is adopted and unhealthy",
         (_N.VERIFYING, _N.TERMINATING): "did not pass, is not wanted any more, or is gone",
         (_N.SPARE, _N.UNCORDONING): "takes a place in the pool",
         (_N.SPARE, _N.CORDONED): "sick, or held by an operator",
@@ -124,7 +124,7 @@ PURCHASE = TransitionTable(
         (
             _P.INTENDED,
             _P.ABANDONED,
-        ): "nobody could say for too long; a machine that appears late is given back",
+        ): "its outcome stayed unknown for too long; a machine that appears late is terminated",
     },
 )
 
@@ -146,7 +146,7 @@ REPAIR = TransitionTable(
         (_R.BUYING, _R.CANCELLED): "vetoed, or no longer needed",
         (_R.BUYING, _R.DONE): "its machine is gone already",
         (_R.DRAINING, _R.TREATING): "empty; to be treated",
-        (_R.DRAINING, _R.VERIFYING): "empty; its work begins anew, and nothing is done to the machine",
+        (_R.DRAINING, _R.VERIFYING): "empty; its work starts again, and nothing is done to the machine",
         (_R.DRAINING, _R.TERMINATING): "empty; to be given back",
         (_R.DRAINING, _R.DONE): "its machine is gone already",
         (_R.DRAINING, _R.CANCELLED): "vetoed",

@@ -91,7 +91,7 @@ class PoolView:
     roll: PoolNodeIndex = field(default_factory=PoolNodeIndex)
     repairs: Sequence[Repair] = ()
     purchases: Sequence[Purchase] = ()
-    pulses: Mapping[NodeId, NodeHeartbeat] = field(default_factory=dict[NodeId, NodeHeartbeat])
+    heartbeats: Mapping[NodeId, NodeHeartbeat] = field(default_factory=dict[NodeId, NodeHeartbeat])
     # Stands in for the last word of nodes that have not spoken to this process yet.
     started: Instant | None = None
     demand: Demand = Demand()
@@ -105,8 +105,8 @@ class PoolView:
         default_factory=dict[NodeId, Sequence[HealthEvent]]
     )
 
-    def pulse(self, node: NodeId) -> NodeHeartbeat:
-        return self.pulses.get(node, _UNHEARD)
+    def heartbeat(self, node: NodeId) -> NodeHeartbeat:
+        return self.heartbeats.get(node, _UNHEARD)
 
     @property
     def nodes(self) -> Collection[Node]:
@@ -143,7 +143,7 @@ class PoolView:
         """Nodes that should send heartbeats, with the time of the last one, the longest silent first."""
         for name in self.roll.speakers:
             node = self.roll.nodes[name]
-            heard = self.pulse(name).heard or self.started
+            heard = self.heartbeat(name).heard or self.started
             if node.state in _SPEAKING and heard is not None:
                 yield node, heard
 

@@ -108,7 +108,7 @@ def _text(key: str, value: str, most: int) -> str:
     return value
 
 
-def place_message(place: Placement) -> pb.Place:
+def placement_message(place: Placement) -> pb.Place:
     return pb.Place(
         provider=place.provider,
         instance_type=place.instance_type,
@@ -135,28 +135,28 @@ def repair_message(repair: Repair) -> pb.Repair:
     )
 
 
-def node_message(node: Node, pulse: NodeHeartbeat | None, repair: Repair | None) -> pb.Node:
+def node_message(node: Node, heartbeat: NodeHeartbeat | None, repair: Repair | None) -> pb.Node:
     message = pb.Node(
         id=node.id,
         pool=node.pool,
         state=node.state.value,
         health=node.health.value,
         why=node.why,
-        place=place_message(node.place),
+        place=placement_message(node.place),
         machine=node.machine,
         kube_name=node.kube_name,
         host=node.host,
         gpus=node.gpus,
         born_ms=ms(node.born),
         since_ms=ms(node.since),
-        heard_ms=ms(pulse.heard if pulse else None),
+        heard_ms=ms(heartbeat.heard if heartbeat else None),
         held=node.held,
         spare=node.spare,
         ailment=node.ailment.sentence if node.ailment else "",
         repair=repair_message(repair) if repair else None,
     )
-    if pulse is not None and pulse.utilisation is not None:
-        message.utilisation_percent = pulse.utilisation
+    if heartbeat is not None and heartbeat.utilisation is not None:
+        message.utilisation_percent = heartbeat.utilisation
     return message
 
 

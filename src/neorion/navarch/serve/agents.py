@@ -33,7 +33,7 @@ class AgentEndpoint(AgentService):
         self._fleet = fleet
         self._keys = keys
         self._health_check = health_check
-        self._rates = RateLimiter(EVENTS_AT_ONCE, EVENTS_PER_S, fleet.deck.clock)
+        self._rates = RateLimiter(EVENTS_AT_ONCE, EVENTS_PER_S, fleet.context.clock)
 
     async def register(self, request: pb.RegisterRequest, ctx: object) -> pb.RegisterResponse:
         said = Registration(
@@ -49,8 +49,8 @@ class AgentEndpoint(AgentService):
         said = replace(said, proven=check_is_node(found.id if found is not None else None))
         node = await self._fleet.reports.register(said)
         if found is not None and found.kernel_boot not in ("", node.kernel_boot):
-            self._fleet.healer.rebooted(node.id)
-        timing = self._fleet.deck.spec(node.pool).timing
+            self._fleet.remediator.rebooted(node.id)
+        timing = self._fleet.context.spec(node.pool).timing
         return pb.RegisterResponse(
             node=node.id,
             token=self._keys.token_of(node.id),
@@ -73,25 +73,25 @@ class AgentEndpoint(AgentService):
 
     def _orders(self, node: Node, request: pb.HeartbeatRequest) -> list[pb.Order]:
         """Treatments that the node must carry out, after applying its results of earlier ones."""
-        repair, healer = self._fleet.deck.book.open_repairs.get(node.id), self._fleet.healer
+        repair, remediator = self._fleet.context.state.open_repairs.get(node.id), self._fleet.remediator
         if repair is None or repair.step is not RepairStep.TREATING:
             return []
         if repair.id in request.done:
-            healer.treated(node.id, repair.id)
+            remediator.treated(node.id, repair.id)
             return []
         for one in request.refused[:REFUSALS_MAX]:
             if one.id == repair.id:
-                healer.refused(node.id, repair.id, one.sentence[: wire.TEXT_MAX])
+                remediator.refused(node.id, repair.id, one.sentence[: wire.TEXT_MAX])
                 return []
-        if healer.order(node.id) is None:
+        if remediator.order(node.id) is None:
             return []
         gpu = node.ailment.gpu if node.ailment else -1
         return [pb.Order(id=repair.id, remedy=repair.remedy.value, gpu=gpu)]
 
     async def report(self, request: pb.ReportRequest, ctx: object) -> pb.ReportResponse:
         node_id = calling_node()
-        events = wire.events(request.events, request.sent_ms, self._fleet.deck.clock.now())
-        self._fleet.deck.node(node_id)
+        events = wire.events(request.events, request.sent_ms, self._fleet.context.clock.now())
+        self._fleet.context.node(node_id)
         # An empty report costs as much as one event.
         wait = self._rates.take(node_id, max(1, len(events)))
         if wait:
@@ -102,7 +102,7 @@ class AgentEndpoint(AgentService):
                 after=wait,
             )
         await self._fleet.reports.report(node_id, wire.boot(request), request.first, events)
-        node = self._fleet.deck.book.nodes.get(node_id)
+        node = self._fleet.context.state.nodes.get(node_id)
         return pb.ReportResponse(state=node.state.value if node else "terminated")
 
 

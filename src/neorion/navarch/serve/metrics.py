@@ -65,7 +65,7 @@ class FleetMetrics:
             self._budget_most,
         ):
             gauge.clear()
-        for spec in self._fleet.deck.specs.values():
+        for spec in self._fleet.context.specs.values():
             self._pool(spec.name)
         for (pool, code), count in self._fleet.reports.xids.items():
             self._xids.labels(pool, str(code)).inc(count - self._counted.get((pool, code), 0))
@@ -99,11 +99,11 @@ class FleetMetrics:
         self._detect.labels(pool).observe(lag.seconds)
 
     def _pool(self, pool: str) -> None:
-        shelf = self._fleet.deck.book.shelf(pool)
+        pool_cache = self._fleet.context.state.pool(pool)
         for state in NodeState:
             if state is not NodeState.TERMINATED:
                 self._total.labels(pool, state.value).set(0)
-        for node in shelf.nodes.values():
+        for node in pool_cache.nodes.values():
             self._total.labels(pool, node.state.value).inc()
             vitals = self._fleet.reports.vitals.get(node.id)
             for gpu in vitals.gpus if vitals else ():
@@ -112,15 +112,17 @@ class FleetMetrics:
         healthy, unhealthy, _ = self._health(pool)
         self._healthy.labels(pool).set(healthy)
         self._unhealthy.labels(pool).set(unhealthy)
-        self._wanted.labels(pool).set(max(shelf.state.wanted, 0))
-        self._cost.labels(pool).set(sum(node.place.price for node in shelf.nodes.values()))
-        for hold in shelf.holds:
+        self._wanted.labels(pool).set(max(pool_cache.state.wanted, 0))
+        self._cost.labels(pool).set(sum(node.place.price for node in pool_cache.nodes.values()))
+        for hold in pool_cache.holds:
             self._holds.labels(pool, hold.code.value).inc()
-        deck = self._fleet.deck
-        for use in budgets_used(deck.book.view(deck.specs[pool], deck.started), deck.clock.now()):
+        context = self._fleet.context
+        for use in budgets_used(
+            context.state.view(context.specs[pool], context.started), context.clock.now()
+        ):
             self._budget_used.labels(pool, use.name).set(use.used)
             self._budget_most.labels(pool, use.name).set(use.most)
-        for repair in shelf.repairs.values():
+        for repair in pool_cache.repairs.values():
             if not repair.step.over:
                 self._repairs.labels(pool, repair.step.value).inc()
 
@@ -128,7 +130,7 @@ class FleetMetrics:
         """Only machines that exist count: an order is no node yet. Of those that joined, no cloud's id has to be known."""
         there = [
             node
-            for node in self._fleet.deck.book.shelf(pool).nodes.values()
+            for node in self._fleet.context.state.pool(pool).nodes.values()
             if node.state is not NodeState.ORDERED and not node.state.leaving
         ]
         unhealthy = sum(node.health is Health.UNHEALTHY for node in there)
@@ -139,7 +141,7 @@ class FleetMetrics:
         lines = ["# HELP navarch_nodes_total Total nodes per pool.", "# TYPE navarch_nodes_total gauge"]
         lines += [
             f'navarch_nodes_total{{pool="{pool}"}} {float(self._health(pool)[2])}'
-            for pool in self._fleet.deck.specs
+            for pool in self._fleet.context.specs
         ]
         return ("\n".join(lines) + "\n").encode()
 

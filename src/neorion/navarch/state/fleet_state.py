@@ -60,13 +60,13 @@ class FleetState:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.shelves: dict[str, PoolCache] = {}
+        self.pools: dict[str, PoolCache] = {}
         self.nodes: dict[NodeId, Node] = {}
         self.repairs: dict[RepairId, Repair] = {}
         self.purchases: dict[IntentId, Purchase] = {}
         self.troubles: dict[str, FailureStreak] = {}
         self.stock: dict[str, Availability] = {}
-        self.pulses: dict[NodeId, NodeHeartbeat] = {}
+        self.heartbeats: dict[NodeId, NodeHeartbeat] = {}
         self.events: dict[NodeId, deque[HealthEvent]] = {}
         # By every name that an agent may use for its machine.
         self.names: dict[str, dict[NodeId, None]] = {}
@@ -83,9 +83,9 @@ class FleetState:
         if node.state is NodeState.TERMINATED:
             self._journal.note("node", node.id, None)
             self._rename(self.nodes.pop(node.id, None), None)
-            self.shelf(node.pool).roll.drop(node.id)
-            self.shelf(node.pool).events.pop(node.id, None)
-            self.pulses.pop(node.id, None)
+            self.pool(node.pool).roll.drop(node.id)
+            self.pool(node.pool).events.pop(node.id, None)
+            self.heartbeats.pop(node.id, None)
             self.events.pop(node.id, None)
         else:
             self._journal.note("node", node.id, node)
@@ -101,7 +101,7 @@ class FleetState:
 
     def put_pool(self, state: PoolState) -> None:
         self._journal.note("pool", state.name, state)
-        self.shelf(state.name).state = state
+        self.pool(state.name).state = state
 
     def put_trouble(self, trouble: FailureStreak) -> None:
         self._journal.note("trouble", trouble.scope, trouble)
@@ -111,19 +111,19 @@ class FleetState:
         if self.troubles.pop(scope, None) is not None:
             self._journal.note("trouble", scope, None)
 
-    def hear(self, node: NodeId, pulse: NodeHeartbeat) -> None:
+    def record_heartbeat(self, node: NodeId, heartbeat: NodeHeartbeat) -> None:
         """A sign of life, which is not written down."""
-        self.pulses[node] = pulse
+        self.heartbeats[node] = heartbeat
         if (known := self.nodes.get(node)) is not None:
-            self.shelf(known.pool).roll.heard(node)
+            self.pool(known.pool).roll.move_to_end(node)
 
     def add_event(self, node: NodeId, event: HealthEvent) -> None:
-        self._journal.tell(HEALTH, node, event.at, to_text(event))
+        self._journal.append(HEALTH, node, event.at, to_text(event))
         self.index_event(node, event)
 
-    def tell(self, subject: str, at: Instant, line: HistoryEntry) -> None:
+    def append_history(self, subject: str, at: Instant, line: HistoryEntry) -> None:
         """One line of the subject's story."""
-        self._journal.tell(STORY, subject, at, to_text(line))
+        self._journal.append(STORY, subject, at, to_text(line))
 
     # Ways out.
 
@@ -133,23 +133,23 @@ class FleetState:
             settled = purchase.state is not PurchaseState.INTENDED
             if settled and now.since(purchase.intended) > PURCHASES_FOR:
                 del self.purchases[purchase.id]
-                self.shelf(purchase.pool).purchases.pop(purchase.id, None)
+                self.pool(purchase.pool).purchases.pop(purchase.id, None)
 
     def drop_repair(self, repair: Repair) -> None:
         self._journal.note("repair", repair.id, None)
         del self.repairs[repair.id]
-        self.shelf(repair.pool).repairs.pop(repair.id, None)
+        self.pool(repair.pool).repairs.pop(repair.id, None)
         of_node = self.repairs_of[repair.node]
         del of_node[repair.id]
         if not of_node:
             del self.repairs_of[repair.node]
 
-    # Indexes: also how the book is filled from the store, where there is nothing to note.
+    # Indexes, which also load records from the store: those must not be noted again.
 
     def index_node(self, node: Node) -> None:
         self._rename(self.nodes.get(node.id), node)
         self.nodes[node.id] = node
-        self.shelf(node.pool).roll.put(node)
+        self.pool(node.pool).roll.put(node)
         self.touched[node.id] = None
 
     def _rename(self, old: Node | None, new: Node | None) -> None:
@@ -166,11 +166,11 @@ class FleetState:
 
     def index_purchase(self, purchase: Purchase) -> None:
         self.purchases[purchase.id] = purchase
-        self.shelf(purchase.pool).purchases[purchase.id] = purchase
+        self.pool(purchase.pool).purchases[purchase.id] = purchase
 
     def index_repair(self, repair: Repair) -> None:
         self.repairs[repair.id] = repair
-        self.shelf(repair.pool).repairs[repair.id] = repair
+        self.pool(repair.pool).repairs[repair.id] = repair
         self.repairs_of.setdefault(repair.node, {})[repair.id] = repair
         if not repair.step.over:
             self.open_repairs[repair.node] = repair
@@ -181,37 +181,37 @@ class FleetState:
         known = self.events.get(node)
         if known is None:
             known = self.events[node] = deque(maxlen=EVENTS_MAX)
-            self.shelf(self.nodes[node].pool).events[node] = known
+            self.pool(self.nodes[node].pool).events[node] = known
         known.append(event)
 
-    def shelf(self, pool: str) -> PoolCache:
-        found = self.shelves.get(pool)
+    def pool(self, pool: str) -> PoolCache:
+        found = self.pools.get(pool)
         if found is None:
-            found = self.shelves[pool] = PoolCache(PoolState(pool))
+            found = self.pools[pool] = PoolCache(PoolState(pool))
         return found
 
     # Views.
 
     def view(self, spec: PoolSpec, started: Instant) -> PoolView:
         """A view of the pool at this moment. Mutable indexes in it are not copied."""
-        shelf = self.shelf(spec.name)
+        pool_cache = self.pool(spec.name)
         return PoolView(
             spec=spec,
-            state=shelf.state,
-            roll=shelf.roll,
-            repairs=tuple(shelf.repairs.values()),
-            purchases=tuple(shelf.purchases.values()),
-            pulses=self.pulses,
+            state=pool_cache.state,
+            roll=pool_cache.roll,
+            repairs=tuple(pool_cache.repairs.values()),
+            purchases=tuple(pool_cache.purchases.values()),
+            heartbeats=self.heartbeats,
             started=started,
-            demand=shelf.demand,
-            wishes=tuple(shelf.wishes),
-            elsewhere=self._asked_by_others(spec.name) if self.troubles else (),
+            demand=pool_cache.demand,
+            wishes=tuple(pool_cache.wishes),
+            elsewhere=self._purchases_of_other_pools(spec.name) if self.troubles else (),
             troubles=self.troubles,
             stock=self.stock,
-            events=shelf.events,
+            events=pool_cache.events,
         )
 
-    def _asked_by_others(self, pool: str) -> list[Placement]:
+    def _purchases_of_other_pools(self, pool: str) -> list[Placement]:
         return [
             one.place
             for one in self.purchases.values()

@@ -46,7 +46,7 @@ class Journal(WriteBehind[_Batch]):
         self._batch.rows[table, key] = record
         self._changed()
 
-    def tell(self, history: EventLog, subject: str, at: Instant, body: str) -> None:
+    def append(self, history: EventLog, subject: str, at: Instant, body: str) -> None:
         self._batch.lines.setdefault(history, []).append((subject, at, body))
         self._changed()
 

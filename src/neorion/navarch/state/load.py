@@ -1,4 +1,4 @@
-"""Fills the book from the store, once, at the start; and reads what only the store keeps."""
+"""Fills the fleet from the store, once, at the start; and reads what only the store keeps."""
 
 from neorion.capacity.provider import IntentId
 from neorion.keel.base import Instant
@@ -20,22 +20,22 @@ from neorion.navarch.state.fleet_state import PURCHASES_FOR, FleetState
 from neorion.navarch.state.journal import HEALTH, STORY
 
 
-async def load(store: Store, book: FleetState, now: Instant) -> None:
+async def load(store: Store, fleet: FleetState, now: Instant) -> None:
     for state in await _all(store, "pool", PoolState):
-        book.shelf(state.name).state = state
+        fleet.pool(state.name).state = state
     for node in await _all(store, "node", Node):
-        book.index_node(node)
+        fleet.index_node(node)
     for repair in await _all(store, "repair", Repair):
-        book.index_repair(repair)
+        fleet.index_repair(repair)
     for trouble in await _all(store, "trouble", FailureStreak):
-        book.troubles[trouble.scope] = trouble
+        fleet.troubles[trouble.scope] = trouble
     for purchase in await _all(store, "purchase", Purchase):
         if purchase.state is PurchaseState.INTENDED or now.since(purchase.intended) <= PURCHASES_FOR:
-            book.index_purchase(purchase)
+            fleet.index_purchase(purchase)
     rows = await store.read(lambda tx: tx.execute("SELECT subject, body FROM health_event ORDER BY seq"))
     for subject, body in rows:
-        if (node_id := NodeId(subject)) in book.nodes:
-            book.index_event(node_id, from_text(HealthEvent, body))
+        if (node_id := NodeId(subject)) in fleet.nodes:
+            fleet.index_event(node_id, from_text(HealthEvent, body))
 
 
 async def installation(store: Store, ids: Ids) -> Installation:

@@ -99,13 +99,13 @@ def pool_view(
         spec=wanted,
         state=PoolState(wanted.name, wanted=wanted.scaling.least),
         repairs=tuple(repairs),
-        pulses={
+        heartbeats={
             one.id: NodeHeartbeat(heard=NOW, marked=one.state is not NodeState.ACTIVE) for one in members
         },
     )
     view = changed(usual, **changes)
     for one in members:
         view.roll.put(one)
-    for one in sorted(members, key=lambda one: heard.ns if (heard := view.pulse(one.id).heard) else 0):
-        view.roll.heard(one.id)
+    for one in sorted(members, key=lambda one: heard.ns if (heard := view.heartbeat(one.id).heard) else 0):
+        view.roll.move_to_end(one.id)
     return view

@@ -320,15 +320,15 @@ def test_what_goes_while_a_list_is_told_is_not_in_the_mirror():
 @pytest.mark.anyio
 async def test_indexes_follow_changes_and_forget_what_is_gone():
     informer = Informer(CONFIG_MAP)
-    informer.hear(made("a", 1, owner="o1", tier="x"))
+    informer.update(made("a", 1, owner="o1", tier="x"))
     owners, tiers = informer.index(by_owner), informer.index(by_label("tier"))
-    informer.hear(made("b", 2, owner="o1"))
+    informer.update(made("b", 2, owner="o1"))
     assert [thing.meta.name for thing in owners.get("o1")] == ["a", "b"]
-    informer.hear(made("a", 3, owner="o2", tier="y"))
+    informer.update(made("a", 3, owner="o2", tier="y"))
     assert [thing.meta.name for thing in owners.get("o1")] == ["b"]
     assert [thing.meta.name for thing in tiers.get("y")] == ["a"]
     assert tiers.get("x") == []
-    informer.hear_gone(made("b", 4, owner="o1").meta)
+    informer.delete(made("b", 4, owner="o1").meta)
     assert owners.get("o1") == []
     assert "o1" not in owners._keys
 
@@ -343,9 +343,9 @@ async def test_an_object_that_names_an_owner_twice_is_found_once_and_forgotten_w
         OwnerReference("v1", "Pod", "p", "o1", block_owner_deletion=True),
     )
     for version in ("1", "2"):
-        informer.hear(ConfigMap(meta=ObjectMeta("a", "default", resource_version=version, owners=twice)))
+        informer.update(ConfigMap(meta=ObjectMeta("a", "default", resource_version=version, owners=twice)))
         assert [thing.meta.name for thing in owners.get("o1")] == ["a"]
-    informer.hear_gone(ObjectMeta("a", "default", resource_version="3", owners=twice))
+    informer.delete(ObjectMeta("a", "default", resource_version="3", owners=twice))
     assert owners.get("o1") == []
 
 
@@ -361,9 +361,9 @@ async def test_a_mirror_of_a_selection_takes_in_only_what_is_selected():
 @pytest.mark.anyio
 async def test_a_restored_server_is_believed_though_its_versions_are_older():
     informer = Informer(CONFIG_MAP, select=ALL)
-    informer.hear_all({ObjectKey("ns", name): made(name, 900) for name in ("a", "b")}, 1000)
+    informer.replace_all({ObjectKey("ns", name): made(name, 900) for name in ("a", "b")}, 1000)
     old = made("a", 100, tier="restored")
-    informer.hear_all({ObjectKey("ns", "a"): old}, 200)
+    informer.replace_all({ObjectKey("ns", "a"): old}, 200)
     assert list(informer) == [old]
 
 
@@ -373,24 +373,24 @@ async def test_a_list_with_an_object_that_cannot_be_read_leaves_what_is_known_of
     uid: str, left: list[str]
 ):
     informer, key = Informer(CONFIG_MAP), ObjectKey("ns", "a")
-    informer.hear_all({key: ConfigMap(meta=ObjectMeta("a", "ns", uid="1", resource_version="5"))}, 10)
+    informer.replace_all({key: ConfigMap(meta=ObjectMeta("a", "ns", uid="1", resource_version="5"))}, 10)
     unreadable = UndecodableObject(
         ObjectMeta("a", "ns", uid=uid, resource_version="15"), Terminal("kube.shape", "No.")
     )
-    informer.hear_all({}, 20, {key: unreadable})
+    informer.replace_all({}, 20, {key: unreadable})
     assert ([thing.meta.name for thing in informer], informer.unreadable) == (left, {key: "No."})
 
 
 @pytest.mark.anyio
 async def test_a_list_does_not_undo_what_was_written_after_it_was_made():
     informer = Informer(CONFIG_MAP)
-    informer.hear_all({}, 10)
+    informer.replace_all({}, 10)
     informer.observe(made("new", 15))
     informer.observe(made("newer", 16))
-    informer.hear_all({ObjectKey("ns", "new"): made("new", 9)}, 12)
+    informer.replace_all({ObjectKey("ns", "new"): made("new", 9)}, 12)
     assert {thing.meta.name: thing.meta.resource_version for thing in informer} == {
         "new": "15",
         "newer": "16",
     }
-    informer.hear_all({}, 20)
+    informer.replace_all({}, 20)
     assert list(informer) == []

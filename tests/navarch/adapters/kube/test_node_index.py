@@ -26,7 +26,7 @@ def kube(name: str, provider: str = "", **labels: str) -> KubeNode:
 def roster(*found: KubeNode) -> KubeNodeIndex:
     mirror = Informer(NODE)
     made = KubeNodeIndex(mirror)
-    mirror.hear_all({one.meta.key: one for one in found}, 1)
+    mirror.replace_all({one.meta.key: one for one in found}, 1)
     return made
 
 

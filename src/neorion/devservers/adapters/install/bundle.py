@@ -1,4 +1,4 @@
-"""What a cluster is given: an overlay of `infra/devservers`, with the few things that differ between two clusters."""
+"""Manifests of an installation: an overlay of `infra/devservers` with the settings of one cluster."""
 
 import re
 from collections.abc import Mapping, Sequence

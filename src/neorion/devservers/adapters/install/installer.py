@@ -44,14 +44,14 @@ class Installer:
         self._client = client
 
     async def plan(self, manifests: Sequence[Manifest], *, force: bool = False) -> tuple[PlannedChange, ...]:
-        """What `install` would do; raises what would stop it."""
+        """Changes that `install` would make. Raises the error that would stop it."""
         steps = await plan(self._client, manifests, force=force)
         return (*steps, *(_removed(kind, key) for kind, key in await self._outdated(manifests)))
 
     async def install(
         self, manifests: Sequence[Manifest], *, force: bool = False
     ) -> tuple[PlannedChange, ...]:
-        """Everything is tried before the first write, so that what the server refuses leaves nothing half done."""
+        """Installs the manifests. All are tried in a dry run first, so that a refusal leaves nothing half done."""
         steps = await plan(self._client, manifests, force=force)
         outdated = await self._outdated(manifests)
         await carry_out(self._client, manifests, steps, force=force)
@@ -60,9 +60,9 @@ class Installer:
     async def uninstall(
         self, *, purge: bool = False, patience: Duration = ESTABLISHED
     ) -> tuple[PlannedChange, ...]:
-        """Servers and homes stay, with the definitions they need, unless `purge`; which is refused while there are servers.
+        """Uninstalls the operator. Servers, homes and their definitions stay unless `purge`, which needs zero servers.
 
-        The guards stay with the users: without them their rights would let them do what nobody meant to allow.
+        The admission policies stay as long as there are users, because they restrict the users' roles.
         """
         if purge:
             await self._check_unused()
@@ -80,14 +80,14 @@ class Installer:
         return steps
 
     async def standing(self, *, purge: bool = False) -> list[tuple[Kind[KubeObject], ObjectKey]]:
-        """What an uninstallation would remove, in its order."""
+        """Objects that an uninstallation would remove, in their order."""
         kept: set[str] = set() if purge else {*KEPT}
         kept |= GUARDS if await self.users() else set()
         kinds = [kind for kind in reversed(KINDS) if kind.name not in kept]
         return [(kind, key) for kind in kinds for key in await self._ours(kind)]
 
     async def users(self) -> list[str]:
-        """Whose namespaces stay whatever is uninstalled."""
+        """Users whose namespaces exist. An uninstallation never removes these."""
         spaces = await self._client.list(NAMESPACE, select=Selector(labels=USER_LABEL))
         return sorted(one.meta.labels[USER_LABEL] for one in spaces.items)
 
@@ -100,14 +100,14 @@ class Installer:
         await until_rolled_out(self._client, kind, key, patience)
 
     async def _outdated(self, manifests: Sequence[Manifest]) -> list[tuple[Kind[KubeObject], ObjectKey]]:
-        """What an earlier installation brought and this one does not have."""
-        wanted = {(kind_of(one).name, key_of(one)) for one in manifests}
+        """Objects of an earlier installation that this one does not have."""
+        current = {(kind_of(one).name, key_of(one)) for one in manifests}
         return [
             (kind, key)
             for kind in reversed(KINDS)
             if kind.name not in _NEVER_PRUNED
             for key in await self._ours(kind)
-            if (kind.name, key) not in wanted
+            if (kind.name, key) not in current
         ]
 
     async def _ours(self, kind: Kind[KubeObject]) -> list[ObjectKey]:

@@ -1,4 +1,4 @@
-"""What an application of manifests would change, tried on the server before anything is written."""
+"""Plan of an installation: the changes that manifests would make, by a dry run on the server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _BOOKKEEPING: Final = frozenset(
 
 
 class ChangeType(StrEnum):
-    """What becomes of an object."""
+    """Kind of change to an object."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -94,7 +94,7 @@ class _DryRun:
                 return forced
             raise Conflict(
                 "devservers.edited",
-                f"Somebody else has changed {kind.name} {manifest['metadata']['name']}: {error.sentence}",
+                f"Another manager has changed {kind.name} {manifest['metadata']['name']}: {error.sentence}",
                 hint="Bring your change into an overlay of your own, or take it back with --force.",
             ) from error
 

@@ -12,7 +12,7 @@ from neorion.keel.kube.core import DEPLOYMENT, POD, STATEFUL_SET, Deployment, Po
 
 T = TypeVar("T", bound=KubeObject)
 
-# Asked anew and not watched: it takes seconds, somebody looks on, and there is nothing to keep in step with.
+# Polled instead of watched: it takes seconds, and no cache must be kept.
 EVERY: Final = Duration.of(ms=250)
 
 
@@ -70,10 +70,10 @@ def _is_set_rolled_out(workload: StatefulSet | None) -> bool:
 
 
 async def _why(client: Client, key: ObjectKey) -> str:
-    """What the first pod that waits is waiting for."""
+    """Reason of the first pod that waits, as the end of a sentence."""
     pods = await client.list(POD, key.namespace, Selector(labels=f"app={key.name}"))
-    told = (_waits_for(pod) for pod in pods.items)
-    return next((f": {words}" for words in told if words), "")
+    reasons = (_waits_for(pod) for pod in pods.items)
+    return next((f": {reason}" for reason in reasons if reason), "")
 
 
 def _waits_for(pod: Pod) -> str:

@@ -17,7 +17,7 @@ _CLUSTER = "default-cluster"
 
 
 def kubeconfig(user: str, cluster: ClusterConfig, token: ServiceAccountToken | Path) -> dict[str, Any]:
-    """With the token itself, or with the file that holds it and is renewed."""
+    """Builds a kubeconfig with the token itself, or with a file that contains a token and is renewed."""
     known = {"token": token.text} if isinstance(token, ServiceAccountToken) else {"tokenFile": str(token)}
     return _config(user, cluster, account_name(user), known)
 
@@ -48,7 +48,7 @@ def _config(user: str, cluster: ClusterConfig, name: str, known: Mapping[str, An
 
 
 def _where(cluster: ClusterConfig) -> dict[str, Any]:
-    """As this machine reaches it, without whom we are there."""
+    """The cluster's address and trust as this machine has them, without credentials."""
     trust = cluster.trust
     given = {
         "server": cluster.server,

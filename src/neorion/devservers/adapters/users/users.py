@@ -32,12 +32,12 @@ MANAGER: Final = "devctl"
 _TOKEN_LIFE_MIN: Final = Duration.of(minutes=10)
 # A controller that runs answers within a second; one that has just lost its leader within ten.
 _TAKEN_UP: Final = Duration.of(seconds=30)
-_LOOK_EVERY: Final = Duration.of(ms=250)
+_POLL_EVERY: Final = Duration.of(ms=250)
 
 
 @dataclass(frozen=True, slots=True)
 class UserRequest:
-    """What an administrator asks for. Keys, groups, a login and a queue that are not given stay; empty ones go."""
+    """An administrator's request. Keys, groups, login and queue that are None stay; empty ones are removed."""
 
     quota: UserQuota = UserQuota()  # noqa: RUF009 -- frozen
     keys: tuple[str, ...] | None = None
@@ -73,7 +73,7 @@ class User:
 
 
 class TenantManager:
-    """As an administrator of the cluster."""
+    """Adds, suspends and removes users, with the rights of a cluster administrator."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -127,11 +127,11 @@ class TenantManager:
             raise _not_an_object(name) from None
 
     async def wait_provisioned(self, name: str, patience: Duration) -> None:
-        """Returns when the user controller has carried out what the DevServerUser says."""
+        """Waits until the user controller has applied the DevServerUser's spec."""
         last: DevServerUser | None = None
         with anyio.move_on_after(min(patience.seconds, _TAKEN_UP.seconds)):
             while last is None or last.status.observed_generation < last.meta.generation:
-                last = await self._look(name)
+                last = await self._poll(name)
         if last is None or last.status.observed_generation < last.meta.generation:
             raise Deadline(
                 "devservers.no_user_controller",
@@ -141,7 +141,7 @@ class TenantManager:
             )
         with anyio.move_on_after(patience.seconds):
             while not _is_settled(last):
-                last = await self._look(name)
+                last = await self._poll(name)
             return
         raise Deadline(
             "devservers.user_not_ready",
@@ -149,8 +149,8 @@ class TenantManager:
             hint=f"Look again: kubectl describe devserveruser {name}",
         )
 
-    async def _look(self, name: str) -> DevServerUser:
-        await self._client.transport.clock.sleep(_LOOK_EVERY)
+    async def _poll(self, name: str) -> DevServerUser:
+        await self._client.transport.clock.sleep(_POLL_EVERY)
         return await self._client.get(USERS, name)
 
     async def all(self) -> list[User]:

@@ -1,4 +1,4 @@
-"""What the commands that reach into a server do."""
+"""Commands that connect to a server: ssh, exec, logs, copies and forwarded ports."""
 
 import codecs
 import os

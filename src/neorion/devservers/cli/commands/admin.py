@@ -41,7 +41,7 @@ timeout_option = _once("--timeout", default="5m", metavar="TIME", help="Longest 
     metavar="NAMESPACE/ACCOUNT",
     help="The account that Kueue runs as, if not kueue-system/kueue-controller-manager.",
 )
-@_once("--force", is_flag=True, help="Take back what somebody else has changed.")
+@_once("--force", is_flag=True, help="Overwrite fields that other managers changed.")
 @wait_option
 @timeout_option
 @dry_run_option
@@ -63,10 +63,10 @@ def install_command() -> None:
 @dry_run_option
 @cluster_options
 def uninstall_command() -> None:
-    """Take the operator, its rights and the guards away.
+    """Uninstall the operator, its RBAC and its admission policies.
 
-    Servers go on running, and nobody looks after them until it is installed again. Users' namespaces stay as they are,
-    and as long as there is one, so do the guards.
+    Servers go on running, but are not managed until the operator is installed again. Users' namespaces stay. The admission
+    policies stay as long as there are users.
     """
 
 
@@ -182,9 +182,8 @@ def list_command() -> None:
 def kubeconfig_command() -> None:
     """Print a kubeconfig for a user.
 
-    It reaches their namespace and nothing else, and only for a while. With --token-file, run it again before that is
-    over: programs read the file anew. With --login it holds no secret: the cluster has to know who logs in as
-    devservers:USER.
+    It gives access to their namespace only, and expires. With --token-file, run the command again before that: programs
+    read the file again. With --login it contains no secret, and the cluster must know who logs in as devservers:USER.
     """
 
 

@@ -24,7 +24,7 @@ def status_command() -> None:
 def info_command() -> None:
     """Show what devctl can do, and where it would do it.
 
-    Asks nobody: it also works where no cluster answers.
+    Sends no request, so it also works when no cluster can be reached.
     """
 
 

@@ -1,4 +1,4 @@
-"""What the commands that look around do: at the cluster, its flavors, and the user's rights."""
+"""Commands about the cluster: its flavors, its state, and the user's rights."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -99,7 +99,7 @@ class CommandSummary(Struct, frozen=True):
 
 
 class ClientInfo(Struct, frozen=True):
-    """What devctl can do, and where it would do it."""
+    """Commands of devctl, and the cluster, namespace and user that they would use."""
 
     cluster: str
     namespace: str

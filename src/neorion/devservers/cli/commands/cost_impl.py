@@ -1,4 +1,4 @@
-"""What servers have cost: one by one, and together for each user."""
+"""Costs of servers and of users."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -23,7 +23,7 @@ from neorion.keel.cli.kit import Column, Output, Table
 
 
 class CostRecord(Struct, frozen=True):
-    """What a server has cost up to now, and what it costs now."""
+    """Cost of a server up to now, and its current rate."""
 
     name: str
     owner: str
@@ -79,7 +79,7 @@ async def cost(fleet: DevServerApi, out: Output, name: str) -> None:
 
 
 class UserCostRecord(Struct, frozen=True):
-    """What the servers of one user have cost up to now, and what they cost now."""
+    """Cost of one user's servers up to now, and their current rate."""
 
     user: str
     namespace: str
@@ -107,7 +107,7 @@ USER_COSTS: Final[Table[UserCostRecord]] = Table(
 
 
 def bills(servers: Iterable[DevServerObject], now: datetime) -> list[UserCostRecord]:
-    """One for each user and currency, the dearest first. Whose a server is, its namespace says; anybody can write an owner."""
+    """One record for each user and currency, the dearest first. The namespace gives the user, because owners can be forged."""
     grouped: dict[tuple[str, str], list[DevServerObject]] = {}
     for server in servers:
         grouped.setdefault((CostRecord.of(server, now).currency, server.meta.namespace), []).append(server)

@@ -1,11 +1,11 @@
-"""What the commands that look at single servers do."""
+"""Commands that inspect one server."""
 
 from datetime import datetime
 
 from msgspec import Struct
 
 from neorion.devservers.cli.commands.cost_impl import CostRecord
-from neorion.devservers.cli.humanize import TONES, ago, moment
+from neorion.devservers.cli.humanize import TONES, moment
 from neorion.devservers.cli.options import (
     ClusterSelector,
 )
@@ -17,6 +17,7 @@ from neorion.devservers.decide.aws_installation import check_aws
 from neorion.devservers.model.kube_types import DevServerFlavor, DevServerObject
 from neorion.keel.base import Finding, Instant, Invalid, Severity
 from neorion.keel.cli.kit import Column, Output, Table, show_findings
+from neorion.keel.cli.kit.humanize import ago
 from neorion.keel.kube.core import Event
 
 
@@ -188,11 +189,11 @@ async def doctor_aws(fleet: DevServerApi, out: Output) -> int:
 
 
 async def events(fleet: DevServerApi, out: Output, name: str) -> None:
-    told = await fleet.events(name)
-    if not told:
-        # A name that nobody knows is a mistake; a quiet server is none.
+    found = await fleet.events(name)
+    if not found:
+        # Fails if there is no such server. A server without events is not an error.
         await fleet.server(name)
-    out.show([EventRecord.of(one) for one in told], events_table(fleet.clock.now()))
+    out.show([EventRecord.of(one) for one in found], events_table(fleet.clock.now()))
 
 
 def _used(server: ServerRecord, now: Instant) -> str:

@@ -1,4 +1,4 @@
-"""What `devctl install` and `uninstall` do."""
+"""The commands `devctl install` and `devctl uninstall`."""
 
 from typing import Final, TypedDict, Unpack
 
@@ -41,7 +41,7 @@ STEPS: Final[Table[PlannedChange]] = Table(
 
 
 class InstallOptions(TypedDict):
-    """What the options of `devctl install` say."""
+    """Options of `devctl install`."""
 
     image: str
     tools_image: str
@@ -56,7 +56,7 @@ class InstallOptions(TypedDict):
 
 
 class UninstallOptions(TypedDict):
-    """How an installation is taken away."""
+    """Options of `devctl uninstall`."""
 
     purge: bool
     timeout: str

@@ -1,4 +1,4 @@
-"""What `devctl list` does. Apart from the other views: nobody waits for what a list does not need."""
+"""The command `devctl list`, in a module of its own so that it starts fast."""
 
 from neorion.devservers.cli.options import ClusterSelector
 from neorion.devservers.cli.session import run_with_api
@@ -11,7 +11,7 @@ from neorion.keel.kube import Added, Bookmark, Deleted, Modified, UndecodableObj
 
 
 async def list_servers(fleet: DevServerApi) -> tuple[list[ServerRecord], Table[ServerRecord]]:
-    """What there is, and how it is shown."""
+    """Servers, and the table for them."""
     return [ServerRecord.of(one) for one in await fleet.servers()], servers_table(fleet.clock.now())
 
 

@@ -1,4 +1,4 @@
-"""What the servers use, again and again."""
+"""The command `devctl monitor`: usage of servers, at intervals."""
 
 import csv
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ import anyio
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from neorion.devservers.cli.humanize import TONES, ago, until
+from neorion.devservers.cli.humanize import TONES, until
 from neorion.devservers.cli.options import (
     ClusterSelector,
 )
@@ -20,6 +20,7 @@ from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Denied, Duration, Error, Instant, Invalid, NotFound, Quantity, Retry
 from neorion.keel.cli import Format
 from neorion.keel.cli.kit import Column, Output, Table
+from neorion.keel.cli.kit.humanize import ago
 from neorion.keel.cli.kit.table import table_lines
 from neorion.keel.cli.kit.terminal import is_live
 from neorion.keel.kube import Kind, KubeObject, KubeStruct, Selector
@@ -38,14 +39,14 @@ _PAUSE_MIN = Duration.of(seconds=1)
 
 
 class ContainerUsage(KubeStruct, frozen=True):
-    """What one container used lately."""
+    """Recent usage of one container."""
 
     name: str = ""
     usage: dict[str, str] = field(default_factory=dict)
 
 
 class PodMetrics(KubeObject, frozen=True):
-    """What a pod used lately, where the cluster measures it."""
+    """Recent usage of a pod, where the cluster has a metrics server."""
 
     containers: tuple[ContainerUsage, ...] = ()
 
@@ -106,8 +107,8 @@ async def monitor(fleet: DevServerApi, out: Output, names: tuple[str, ...], paus
         await fleet.clock.sleep(pause)
 
 
-def gpu_words(text: str) -> tuple[str, ...]:
-    """Each GPU as `87% 12.1/80.0Gi`, from nvidia-smi's lines of use, memory used and memory there is."""
+def format_gpus(text: str) -> tuple[str, ...]:
+    """Formats each GPU as `87% 12.1/80.0Gi`, from nvidia-smi's lines of utilization, used and total memory."""
     found: list[str] = []
     for row in csv.reader(text.splitlines(), skipinitialspace=True):
         if len(row) == 3 and all(cell.strip().isdecimal() for cell in row):
@@ -122,7 +123,7 @@ async def _read(fleet: DevServerApi, names: tuple[str, ...]) -> list[UsageRecord
     rows = [(server, row) for server in servers for row in _rows(server)]
     readings: dict[int, UsageRecord] = {}
 
-    async def look(number: int, server: DevServerObject, row: UsageRecord) -> None:
+    async def read_row(number: int, server: DevServerObject, row: UsageRecord) -> None:
         cpu, memory = used.get(row.pod, ("", ""))
         works = row.status == Phase.RUNNING.value and server.status.ready
         gpus = await _gpus(fleet.at_rank(row.rank), server) if works else ()
@@ -130,12 +131,12 @@ async def _read(fleet: DevServerApi, names: tuple[str, ...]) -> list[UsageRecord
 
     async with anyio.create_task_group() as group:
         for number, (server, row) in enumerate(rows):
-            group.start_soon(look, number, server, row)
+            group.start_soon(read_row, number, server, row)
     return [readings[number] for number in range(len(rows))]
 
 
 def _rows(server: DevServerObject) -> list[UsageRecord]:
-    """One for the server, or one for each rank of it that there is."""
+    """One row for the server, or one for each of its ranks."""
     record, status = ServerRecord.of(server), server.status
     if not status.ranks:
         pod = status.pod_names[0] if status.pod_names else ""
@@ -153,7 +154,7 @@ def _rank_phase(rank: Rank) -> str:
 
 
 async def _used(fleet: DevServerApi) -> dict[str, tuple[str, str]]:
-    """CPU and memory of each Pod; nothing where the cluster does not measure or we may not read it."""
+    """CPU and memory of each Pod; empty without a metrics server or without the right to read it."""
     try:
         found = await fleet.client.list(_METRICS, fleet.namespace, Selector(labels=SERVER_LABEL))
     except (NotFound, Denied, Retry):
@@ -174,7 +175,7 @@ async def _gpus(fleet: DevServerApi, server: DevServerObject) -> tuple[str, ...]
         except Error:
             # An image without nvidia-smi, or a server that stops just now.
             return ()
-        return gpu_words(done.stdout.decode(errors="replace")) if done.code == 0 else ()
+        return format_gpus(done.stdout.decode(errors="replace")) if done.code == 0 else ()
     return ()
 
 

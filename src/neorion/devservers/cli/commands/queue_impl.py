@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from neorion.devservers.cli.humanize import ago, moment
+from neorion.devservers.cli.humanize import moment
 from neorion.devservers.cli.options import ClusterSelector
 from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.client import DevServerApi
@@ -10,6 +10,7 @@ from neorion.devservers.model import ConditionType, Phase
 from neorion.devservers.model.kube_types import DevServerObject
 from neorion.keel.base import Instant
 from neorion.keel.cli.kit import Column, Output, Table
+from neorion.keel.cli.kit.humanize import ago
 
 
 class QueuedRecord(Struct, frozen=True):

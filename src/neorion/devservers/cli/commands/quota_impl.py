@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from neorion.devservers.cli.humanize import ago, moment
+from neorion.devservers.cli.humanize import moment
 from neorion.devservers.cli.options import ClusterSelector
 from neorion.devservers.cli.session import run_with_api
 from neorion.devservers.client import DevServerApi
@@ -19,6 +19,7 @@ from neorion.devservers.decide.team_usage import (
 )
 from neorion.keel.base import Instant, NotFound, Quantity, did_you_mean
 from neorion.keel.cli.kit import Column, Output, Table
+from neorion.keel.cli.kit.humanize import ago
 
 
 class AmountsRecord(Struct, frozen=True):

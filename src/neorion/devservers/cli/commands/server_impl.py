@@ -1,4 +1,4 @@
-"""What the commands that change servers do."""
+"""Commands that change servers."""
 
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -32,7 +32,7 @@ from neorion.keel.cli.kit.serialize import as_json, as_yaml, plain
 
 
 class CreateOptions(TypedDict):
-    """What the options of `devctl create` say."""
+    """Options of `devctl create`."""
 
     flavor: str
     image: str
@@ -52,7 +52,7 @@ class CreateOptions(TypedDict):
 
 
 class ChangeOptions(TypedDict):
-    """How a server is stopped, changed or deleted."""
+    """Options of commands that stop, change or delete a server."""
 
     wait: bool
     timeout: str
@@ -61,7 +61,7 @@ class ChangeOptions(TypedDict):
 
 
 class ExtendOptions(Struct, frozen=True):
-    """How much longer, and how that is meant."""
+    """Options of `devctl extend`."""
 
     time: str
     shorten: bool
@@ -69,7 +69,7 @@ class ExtendOptions(Struct, frozen=True):
 
 
 def create_request(name: str, short: str, asked: CreateOptions) -> CreateRequest:
-    """What the arguments and options of `create` ask for together."""
+    """Request for a new server from the arguments and options of `create`."""
     if short and asked["flavor"] and short != asked["flavor"]:
         raise Invalid(
             "devservers.two_flavors",

@@ -1,4 +1,4 @@
-"""What `devctl admin user` does."""
+"""The commands `devctl admin user`."""
 
 import os
 import shlex
@@ -23,7 +23,7 @@ _PROVISIONED: Final = Duration.of(minutes=2)
 
 
 class RemoveUserOptions(TypedDict):
-    """How a user is removed."""
+    """Options of `devctl admin user remove`."""
 
     with_homes: bool
     timeout: str
@@ -163,7 +163,7 @@ async def remove(client: Client, out: Output, name: str, how: RemoveUserOptions)
 
 
 def _is_key(text: str) -> bool:
-    """Whether it is a public key itself, and not the file of one."""
+    """Reports whether the text is a public key and not the name of a file."""
     return " " in text.strip()
 
 

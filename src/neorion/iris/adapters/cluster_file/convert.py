@@ -75,7 +75,11 @@ def kubernetes_settings(file: ClusterFile) -> KubernetesSettings:
     """Settings of the platform for worker Pods. The file must have a section for one."""
     platform, service = file.platform.in_cluster, file.controller.service
     if platform is None or service is None:
-        raise Invalid("iris.platform", "The cluster file has no section for worker Pods.")
+        raise Invalid(
+            "iris.platform",
+            "The cluster file has no section for worker Pods.",
+            hint="Write platform.kubernetes or platform.coreweave.",
+        )
     coreweave = file.platform.coreweave
     patience = coreweave.capacity_patience if coreweave is not None else Duration(0)
     shared = coreweave is not None and coreweave.node_pools is NodePools.PER_GROUP

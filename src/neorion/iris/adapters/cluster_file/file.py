@@ -29,7 +29,7 @@ class ClusterFile(Model):
         default_factory=Storage, description="Where the controller keeps what must survive."
     )
     auth: Auth = Field(
-        default_factory=Auth, description="Who may use the cluster; without it whoever reaches the port."
+        default_factory=Auth, description="Accounts of users; without it every caller that reaches the port."
     )
     limits: Limits = Field(default_factory=Limits, description="What users may have at once.")
     retention: Retention = Field(

@@ -308,7 +308,7 @@ class Auth(Model):
     users: dict[User, Account] = Field(default_factory=dict, description="Accounts by user name.")
     off_on_loopback: bool = Field(
         default=False,
-        description="Whoever is on this machine needs no token and may do everything. Refused on any other address.",
+        description="Users of this machine need no token and may do everything. Refused on any other address.",
     )
 
     def problems(self) -> Iterable[Problem]:

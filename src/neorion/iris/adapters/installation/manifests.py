@@ -76,7 +76,11 @@ def manifests(file: ClusterFile, text: str) -> list[dict[str, Any]]:
     names, service = names_of(file), file.controller.service
     cluster = file.platform.in_cluster
     if service is None or cluster is None:
-        raise Invalid("iris.not_in_cluster", "The cluster file does not say how the controller is found.")
+        raise Invalid(
+            "iris.not_in_cluster",
+            "The cluster file does not say how the controller is found.",
+            hint="Write service_name below controller: kubernetes or coreweave.",
+        )
     if cluster.kubeconfig_path:
         raise Invalid(
             "iris.kubeconfig_path",

@@ -25,7 +25,11 @@ def completion(out: Output, shell: str) -> None:
     program = root.info_name or ""
     kind = get_completion_class(shell)
     if kind is None:
-        raise Terminal("cli.unknown_shell", f"This version of click does not know {shell}.")
+        raise Terminal(
+            "cli.unknown_shell",
+            f"This version of click does not know {shell}.",
+            hint="Use bash, zsh or fish.",
+        )
     script = kind(root.command, {}, program, completion_variable(program))
     # Calls the base class, because bash's own method would first start a bash to read its version.
     out.text(ShellComplete.source(script))

@@ -136,7 +136,7 @@ class Informer(Generic[T]):
         if version_of(written) > known and self._selected(written.meta.labels):
             self._change(written.meta.key, before, written, Priority.URGENT)
 
-    def hear(self, thing: T) -> None:
+    def update(self, thing: T) -> None:
         """Takes an event of the watch, unless an observed write is newer."""
         key = thing.meta.key
         before = self._objects.get(key)
@@ -144,7 +144,7 @@ class Informer(Generic[T]):
         if before is None or version_of(before) < self._version:
             self._change(key, before, thing, Priority.URGENT)
 
-    def hear_gone(self, meta: ObjectMeta) -> None:
+    def delete(self, meta: ObjectMeta) -> None:
         """Removes an object, given the metadata of its last state."""
         before = self._objects.get(meta.key)
         self._version = int(meta.resource_version)
@@ -152,14 +152,14 @@ class Informer(Generic[T]):
         if before is not None and version_of(before) <= self._version:
             self._change(meta.key, before, None, Priority.URGENT)
 
-    def hear_unreadable(self, meta: ObjectMeta, why: str) -> None:
+    def mark_unreadable(self, meta: ObjectMeta, why: str) -> None:
         """Records that an object changed but cannot be decoded. With a new uid, the previous object is removed."""
         if not self._is_known(meta):
-            self.hear_gone(meta)
+            self.delete(meta)
         self._version = int(meta.resource_version)
         self.unreadable[meta.key] = why
 
-    def hear_all(
+    def replace_all(
         self,
         things: MutableMapping[ObjectKey, T],
         version: int,
@@ -195,7 +195,7 @@ class Informer(Generic[T]):
             if before is None or version_of(before) < version_of(thing) or (restored and before != thing):
                 self._change(key, before, thing, Priority.PATIENT)
 
-    def hear_version(self, version: int) -> None:
+    def set_version(self, version: int) -> None:
         self._version = version
 
     def _is_known(self, meta: ObjectMeta) -> bool:

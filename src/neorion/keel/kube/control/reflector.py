@@ -75,7 +75,7 @@ class Reflector(Generic[T]):
             except ResourceExpired:
                 self._since = ""
                 wait = ANEW_WITHIN * self._rng.random()
-                log.info("watch begins anew", kind=self.informer.kind.resource)
+                log.info("watch starts again", kind=self.informer.kind.resource)
             except Error as error:
                 failures = 1 if self._clock.monotonic() - began > BACKOFF.most.seconds else failures + 1
                 wait = BACKOFF.wait(failures, self._rng)
@@ -98,22 +98,22 @@ class Reflector(Generic[T]):
                 self.trouble = ""
                 async for event in events:
                     listening.deadline = anyio.current_time() + self._silence.seconds
-                    self._hear(event)
+                    self._on_event(event)
         if listening.cancelled_caught:
             raise Retry("kube.watch_silent", f"The watch delivered nothing for {self._silence}.")
 
-    def _hear(self, event: WatchEvent[T]) -> None:
+    def _on_event(self, event: WatchEvent[T]) -> None:
         if isinstance(event, UndecodableObject):
             self._report(event)
         if self._since:
-            self._hear_change(event)
+            self._apply_change(event)
         else:
-            self._hear_list(event)
+            self._apply_list(event)
         if (count := len(self.informer.unreadable)) != self._unreadable:
             self._unreadable = count
             self._measures.unreadable(self.informer.kind.resource, count)
 
-    def _hear_list(self, event: WatchEvent[T]) -> None:
+    def _apply_list(self, event: WatchEvent[T]) -> None:
         """Collects the list. Changes may come before its end, because some servers mark the end a moment later."""
         match event:
             case Added(thing) | Modified(thing):
@@ -136,26 +136,26 @@ class Reflector(Generic[T]):
             raise next(iter(self._unread.values())).error
         listed, self._list = self._list, informer.new_store()
         unread, self._unread = self._unread, {}
-        informer.hear_all(listed, int(version), unread)
+        informer.replace_all(listed, int(version), unread)
         self._since = version
 
-    def _hear_change(self, event: WatchEvent[T]) -> None:
+    def _apply_change(self, event: WatchEvent[T]) -> None:
         informer = self.informer
         match event:
             case Added(thing) | Modified(thing):
-                informer.hear(thing)
+                informer.update(thing)
                 self._since = thing.meta.resource_version
             case Bookmark(version):
-                informer.hear_version(int(version))
+                informer.set_version(int(version))
                 self._since = version
             case UndecodableObject(meta, error, gone):
                 if gone:
-                    informer.hear_gone(meta)
+                    informer.delete(meta)
                 else:
-                    informer.hear_unreadable(meta, error.sentence)
+                    informer.mark_unreadable(meta, error.sentence)
                 self._since = meta.resource_version
             case Deleted(thing):
-                informer.hear_gone(thing.meta)
+                informer.delete(thing.meta)
                 self._since = thing.meta.resource_version
 
     def _report(self, event: UndecodableObject) -> None:

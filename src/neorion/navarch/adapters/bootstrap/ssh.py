@@ -112,7 +112,11 @@ async def _connect(door: SshTarget, key: asyncssh.SSHKey) -> asyncssh.SSHClientC
 
 
 def _broken(error: Exception) -> Retry:
-    return Retry("bootstrap.unreachable", f"The machine cannot be entered: {error or type(error).__name__}.")
+    return Retry(
+        "bootstrap.unreachable",
+        f"The machine cannot be entered: {error or type(error).__name__}.",
+        hint="Check that the control plane reaches the SSH port of the machine.",
+    )
 
 
 def _client_key(path: Path) -> asyncssh.SSHKey:

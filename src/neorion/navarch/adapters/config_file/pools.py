@@ -166,7 +166,7 @@ class PoolModel(Model):
         default="given", description="Whether a machine must show the key it was given, or any at first."
     )
     setup_commands: tuple[str, ...] = Field(default=(), description="What installs the agent.")
-    adopt: bool = Field(default=False, description="Machines that somebody else bought may join.")
+    adopt: bool = Field(default=False, description="Machines that navarch did not buy may join.")
 
     def problems(self) -> Iterable[Problem]:
         yield from self._size_problems()

@@ -82,7 +82,7 @@ class ServerModel(Model):
         return self.heartbeat_timeout or self.heartbeat_interval * 3
 
     @property
-    def place(self) -> tuple[str, int]:
+    def bind_address(self) -> tuple[str, int]:
         host, _, port = self.address.rpartition(":")
         return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 -- ":50051" says every address
 

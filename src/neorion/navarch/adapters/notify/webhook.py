@@ -120,7 +120,7 @@ class WebhookScheduler:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Invalid(
                 "navarch.notify_answer",
-                f"{_place(url)} answers something else than a drain's status: {error}.",
+                f"{_without_query(url)} answers something else than a drain's status: {error}.",
                 hint='Answer {"drained": false, "message": "2 jobs left"}.',
             ) from None
 
@@ -150,7 +150,7 @@ class WebhookScheduler:
                 raise refusal(url) from None
             raise Retry(
                 "navarch.notify_unreachable",
-                f"{_place(url)} does not answer: {type(error).__name__}.",
+                f"{_without_query(url)} does not answer: {type(error).__name__}.",
                 hint="Check that the other scheduler is up.",
             ) from None
 
@@ -171,27 +171,27 @@ def _check(url: str, status: int, size: int) -> None:
     if size > BODY_MAX:
         raise Invalid(
             "navarch.notify_too_long",
-            f"{_place(url)} answers more than {BODY_MAX} bytes.",
+            f"{_without_query(url)} answers more than {BODY_MAX} bytes.",
             hint="Answer with less.",
         )
     if 200 <= status < 300:
         return
-    said = f"{_place(url)} answers {status}"
+    answer = f"{_without_query(url)} answers {status}"
     if status >= 500 or status == 429:
-        raise Retry("navarch.notify_failed", f"{said}.", hint="Read the other scheduler's log.")
+        raise Retry("navarch.notify_failed", f"{answer}.", hint="Read the other scheduler's log.")
     if status in (401, 403):
-        raise Denied("navarch.notify_denied", f"{said}.", hint="Check server.notifier.webhook.headers.")
+        raise Denied("navarch.notify_denied", f"{answer}.", hint="Check server.notifier.webhook.headers.")
     if 300 <= status < 400:
         raise Invalid(
             "navarch.notify_redirect",
-            f"{said}, and redirects are not followed.",
+            f"{answer}, and redirects are not followed.",
             hint="Name the last address.",
         )
     raise Invalid(
-        "navarch.notify_refused", f"{said}.", hint="Check the addresses of server.notifier.webhook."
+        "navarch.notify_refused", f"{answer}.", hint="Check the addresses of server.notifier.webhook."
     )
 
 
-def _place(url: str) -> str:
-    """Without the query, which may hold secrets."""
+def _without_query(url: str) -> str:
+    """The address without its query, which may contain secrets."""
     return url.partition("?")[0][:100]

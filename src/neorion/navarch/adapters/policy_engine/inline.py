@@ -14,10 +14,10 @@ class InlinePolicyEngine:
     def __init__(self, policies: Mapping[str, Policy]) -> None:
         self._policies = {name: compiled(policy) for name, policy in policies.items()}
 
-    def sees(self, policy: str) -> frozenset[str]:
+    def variables(self, policy: str) -> frozenset[str]:
         return known(policy, self._policies).sees
 
-    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
+    async def evaluate(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
         rules = known(policy, self._policies)
         return [evaluate(rules, situation) for situation in situations]
 

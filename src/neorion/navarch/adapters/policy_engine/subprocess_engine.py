@@ -58,10 +58,10 @@ class SubprocessPolicyEngine:
         self._child: Process | None = None
         self._answers: BufferedByteReceiveStream | None = None
 
-    def sees(self, policy: str) -> frozenset[str]:
+    def variables(self, policy: str) -> frozenset[str]:
         return known(policy, self._known).sees
 
-    async def judge(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
+    async def evaluate(self, policy: str, situations: Sequence[Mapping[str, Any]]) -> Sequence[PolicyResult]:
         known(policy, self._known)
         mine = _Request(policy, situations)
         self._waiting.append(mine)

@@ -53,4 +53,8 @@ async def _run(command: Sequence[str]) -> None:
         ) from None
     if done.returncode:
         said = " ".join(done.stdout.decode("utf-8", "replace").split())[:SAID_MAX]
-        raise Terminal("agent.treatment_failed", f"{command[0]} ended with {done.returncode}: {said}")
+        raise Terminal(
+            "agent.treatment_failed",
+            f"{command[0]} ended with {done.returncode}: {said}",
+            hint="Read the log of the command on the machine.",
+        )

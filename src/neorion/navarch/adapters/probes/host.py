@@ -70,21 +70,21 @@ class HostProbe:
         self._links: dict[str, int] = {}
         self._buses: dict[str, int] = {}
         self._xids: dict[tuple[int, int], tuple[str, float]] = {}
-        self._look_now = asyncio.Event()
+        self._read_now = asyncio.Event()
 
     async def gpus(self) -> Sequence[Gpu]:
         return await self._ask(self._nvml.gpus)
 
     async def watch(self, tell: Callable[[HealthEvent], None], every: Duration) -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._hear_driver, tell)
-            tasks.start_soon(self._hear_kernel, tell)
+            tasks.start_soon(self._watch_driver, tell)
+            tasks.start_soon(self._watch_kernel, tell)
             while True:
-                self._look_now.clear()
-                for sign in await self._look():
+                self._read_now.clear()
+                for sign in await self._read_signals():
                     tell(self._event(sign, self._clock.now()))
                 with anyio.move_on_after(every.seconds):
-                    await self._look_now.wait()
+                    await self._read_now.wait()
 
     async def self_test(self) -> bool:
         """Every GPU answers, and none of them asks to be treated."""
@@ -110,7 +110,7 @@ class HostProbe:
         else:
             await gpu_reset.reboot()
 
-    async def _hear_driver(self, tell: Callable[[HealthEvent], None]) -> None:
+    async def _watch_driver(self, tell: Callable[[HealthEvent], None]) -> None:
         while True:
             try:
                 found = await self._ask(lambda: self._nvml.wait(WAIT_MS))
@@ -122,7 +122,7 @@ class HostProbe:
                 gpu, code = found
                 self._xid(tell, "nvml", HealthEvent(self._clock.now(), EventKind.XID, gpu, xid=code))
 
-    async def _hear_kernel(self, tell: Callable[[HealthEvent], None]) -> None:
+    async def _watch_kernel(self, tell: Callable[[HealthEvent], None]) -> None:
         places = self._places
         kernel = KernelLog(places.kernel_log, places.boot_id, places.memory / "kernel-log.json", self._clock)
         try:
@@ -150,9 +150,9 @@ class HostProbe:
         if first == source:
             self._xids[event.gpu, event.xid] = (source, now)
             tell(event)
-        self._look_now.set()
+        self._read_now.set()
 
-    async def _look(self) -> list[HealthSignal]:
+    async def _read_signals(self) -> list[HealthSignal]:
         at = self._clock.monotonic()
         counted, standing = self._fabric.update(infiniband.read(self._places.infiniband), at)
         try:

@@ -16,7 +16,7 @@ from neorion.keel.clock import Clock
 
 # The kernel refuses to hand a record to a smaller buffer than it needs; it writes none larger.
 RECORD_MAX: Final = 16_384
-# Before anybody watched. What is older was dealt with, or will show again.
+# At the first start. Older records were handled, or will be repeated.
 BACKLOG_S: Final = 600.0
 
 _RECORD: Final = re.compile(r"\d+,(\d+),(\d+),[^;]*;(.*)")

@@ -143,7 +143,7 @@ class SimulatedAgents:
                 while member.mute:
                     await self._clock.sleep(_ASK_AGAIN)
                 member.batch += 1
-                await self._asked(lambda fleet, event=event: self._report(fleet, member, event))
+                await self._with_retries(lambda fleet, event=event: self._report(fleet, member, event))
         except (NotFound, Denied):
             # The control plane knows this node no more.
             return
@@ -163,13 +163,13 @@ class SimulatedAgents:
             member.node = (await fleet.reports.register(said)).id
             fleet.reports.heartbeat(member.node, member.gpus, tested=member.fit)
 
-        await self._asked(register)
+        await self._with_retries(register)
 
     async def _report(self, fleet: FleetController, member: SimulatedAgent, event: HealthEvent) -> None:
-        fleet.deck.node(member.node)
+        fleet.context.node(member.node)
         await fleet.reports.report(member.node, member.machine.id, member.batch, [event])
 
-    async def _asked(self, question: Callable[[FleetController], Awaitable[None]]) -> None:
+    async def _with_retries(self, question: Callable[[FleetController], Awaitable[None]]) -> None:
         """Asks until it is answered: the control plane may be away, or die before it answers."""
         while True:
             fleet = self._line()
@@ -195,7 +195,7 @@ class SimulatedAgents:
                     self._beat_all(fleet, list(slot.values()))
 
     def _beat_all(self, fleet: FleetController, members: list[SimulatedAgent]) -> None:
-        heartbeat, repairs = fleet.reports.heartbeat, fleet.deck.book.open_repairs
+        heartbeat, repairs = fleet.reports.heartbeat, fleet.context.state.open_repairs
         for member in members:
             if member.node in repairs or member.wakes is not None:
                 self._attend(fleet, member)
@@ -215,10 +215,10 @@ class SimulatedAgents:
         elif member.wakes is not None and not now < member.wakes:
             member.wakes = None
             self._treat(member, Remedy.REBOOT)
-        order = fleet.healer.order(member.node)
+        order = fleet.remediator.order(member.node)
         if order is not None and not member.mute:
             self._treat(member, order.remedy)
-            fleet.healer.treated(member.node, order.id)
+            fleet.remediator.treated(member.node, order.id)
 
     def _treat(self, member: SimulatedAgent, remedy: Remedy) -> None:
         ills = list(member.ills.values())
@@ -238,7 +238,7 @@ class SimulatedAgents:
 
     def serving(self, fleet: FleetController) -> int:
         """Nodes that take work and are well in truth."""
-        nodes = fleet.deck.book.nodes
+        nodes = fleet.context.state.nodes
         return sum(
             member.well and (node := nodes.get(member.node)) is not None and node.state is NodeState.ACTIVE
             for member in self.members.values()

@@ -61,22 +61,22 @@ class InvariantChecker:
             return
         # The last word of agents that were treated a moment ago.
         await stage.world.sleep(600)
-        noted = fleet.deck.journal.version
+        noted = fleet.context.journal.version
         await stage.world.sleep(1_800)
-        if stage.fleet is fleet and fleet.deck.journal.version != noted:
+        if stage.fleet is fleet and fleet.context.journal.version != noted:
             self._found.append(_finding("idle", "store", "something is written although nothing happens"))
-        rows = await fleet.deck.store.read(_rows)
+        rows = await fleet.context.store.read(_rows)
         if rows > _ROWS_MAX:
             self._found.append(_finding("rows", "store", f"{rows} rows"))
 
     def _check(self) -> Sequence[Finding]:
         found, self._found = self._found, []
         fleet = self._stage.fleet
-        noted = (fleet.deck.journal.version, self._stage.work.version) if fleet is not None else None
+        noted = (fleet.context.journal.version, self._stage.work.version) if fleet is not None else None
         if fleet is not None and noted != self._noted:
             self._noted = noted
             for spec in self._stage.scene.specs.values():
-                found += violations(fleet.deck.book.view(spec, fleet.deck.started))
+                found += violations(fleet.context.state.view(spec, fleet.context.started))
                 found += self._out_of_service(fleet, spec)
             found += self._innocent(fleet)
             found += self._serving(fleet)
@@ -93,34 +93,34 @@ class InvariantChecker:
 
     def _stray(self, fleet: FleetController) -> Iterator[Finding]:
         """Machines that no node accounts for. Times at which a cloud does not answer are not counted."""
-        book = fleet.deck.book
-        known = {node.machine for node in book.nodes.values()}
+        state = fleet.context.state
+        known = {node.machine for node in state.nodes.values()}
         strays: set[str] = set()
         for cloud in self._stage.clouds:
             if cloud.behaviour.down or cloud.behaviour.unseen:
                 continue
             alive = cloud.alive()
             staying = {machine.id for machine in alive if machine.stops is None}
-            orphans = staying - known - {one.machine for one in book.purchases.values()}
+            orphans = staying - known - {one.machine for one in state.purchases.values()}
             strays |= {f"orphan {machine}" for machine in orphans}
             there = {"", *(machine.id for machine in alive)}
             strays |= {
                 f"ghost {node.id}"
-                for node in book.nodes.values()
+                for node in state.nodes.values()
                 if node.place.provider == cloud.name and node.machine not in there
             }
         for stray in strays:
             self._strays[stray] = looks = self._strays.get(stray, 0) + 1
             if looks > _STRAY_LOOKS:
-                yield _finding("stray", stray, f"nobody has seen to it for {_LOOK * looks}")
+                yield _finding("stray", stray, f"it was not repaired for {_LOOK * looks}")
         self._strays = {stray: self._strays[stray] for stray in sorted(strays)}
 
     # What the scheduler knows.
 
     def _out_of_service(self, fleet: FleetController, spec: PoolSpec) -> Iterator[Finding]:
         """Nodes that served and are closed now, but for those that the pool has too many."""
-        book, places = fleet.deck.book, self._stage.work.places
-        nodes = book.shelf(spec.name).nodes.values()
+        state, places = fleet.context.state, self._stage.work.places
+        nodes = state.pool(spec.name).nodes.values()
         closed = [
             node.id
             for node in nodes
@@ -134,7 +134,7 @@ class InvariantChecker:
             most = budget.most.of(spec.scaling.most)
             narrow = budget.reasons or budget.zones or budget.each_zone or budget.windows or budget.per
             if not narrow and len(closed) > most:
-                told = ", ".join(f"{node} {book.nodes[node].state.value}" for node in closed)
+                told = ", ".join(f"{node} {state.nodes[node].state.value}" for node in closed)
                 yield _finding("budget", spec.name, f"{len(closed)} nodes are closed, {most} may be: {told}")
 
     def _lost(self, node: Node) -> bool:
@@ -144,7 +144,7 @@ class InvariantChecker:
 
     def _serving(self, fleet: FleetController) -> Iterator[Finding]:
         """The scheduler places work on every active node."""
-        for node in fleet.deck.book.nodes.values():
+        for node in fleet.context.state.nodes.values():
             place = self._stage.work.places.get(node.id)
             if node.state is NodeState.ACTIVE and (place is None or not place.open):
                 yield _finding(
@@ -154,13 +154,13 @@ class InvariantChecker:
     def _drained(self, node: Node) -> None:
         """In the place of a node that is drained to be replaced another takes work already, where there is room."""
         fleet = self._stage.fleet
-        repair = fleet.deck.book.open_repairs.get(node.id) if fleet is not None else None
+        repair = fleet.context.state.open_repairs.get(node.id) if fleet is not None else None
         if fleet is None or repair is None or not repair.remedy.costs_the_node or node.spare:
             return
         place = self._stage.work.places.get(repair.successor) if repair.successor else None
         if place is not None and place.open:
             return
-        if repair.swap and repair.successor in fleet.deck.book.nodes:
+        if repair.swap and repair.successor in fleet.context.state.nodes:
             self._found.append(_finding("order", node.id, "it is drained before its successor takes work"))
         elif self._had_room.get(node.id, self._room(fleet, node.pool)):
             self._found.append(
@@ -169,7 +169,7 @@ class InvariantChecker:
 
     def _note_room(self, fleet: FleetController) -> None:
         """Note the drains that were decided on although there was room before."""
-        draining = [node for node in fleet.deck.book.nodes.values() if node.state is NodeState.DRAINING]
+        draining = [node for node in fleet.context.state.nodes.values() if node.state is NodeState.DRAINING]
         room = {pool: self._room(fleet, pool) for pool in self._stage.scene.specs}
         self._had_room = {
             node.id: self._had_room.get(node.id, room[node.pool] and self._room_before.get(node.pool, True))
@@ -178,16 +178,16 @@ class InvariantChecker:
         self._room_before = room
 
     def _room(self, fleet: FleetController, pool: str) -> bool:
-        spec, book = self._stage.scene.specs[pool], fleet.deck.book
+        spec, state = self._stage.scene.specs[pool], fleet.context.state
         alive = [
-            node for node in book.shelf(pool).nodes.values() if not node.state.leaving and not node.spare
+            node for node in state.pool(pool).nodes.values() if not node.state.leaving and not node.spare
         ]
         most = spec.scaling.most + spec.scaling.surge.of(spec.scaling.most)
-        refused = any(trouble.kind == "quota" for trouble in book.troubles.values())
+        refused = any(trouble.kind == "quota" for trouble in state.troubles.values())
         # Successors that are about to be bought have their places already, also in the place of one that was refused.
         promised = sum(
-            one.pool == pool and one.swap and one.step in _PROMISED and one.successor not in book.nodes
-            for one in book.open_repairs.values()
+            one.pool == pool and one.swap and one.step in _PROMISED and one.successor not in state.nodes
+            for one in state.open_repairs.values()
         )
         return len(alive) + promised < most and not refused
 
@@ -199,8 +199,8 @@ class InvariantChecker:
 
     def _innocent(self, fleet: FleetController) -> Iterator[Finding]:
         """No repair of a machine without a fault begins. Errors of applications and dead agents are no faults of it."""
-        for repair in fleet.deck.book.open_repairs.values():
-            node = fleet.deck.book.nodes.get(repair.node)
+        for repair in fleet.context.state.open_repairs.values():
+            node = fleet.context.state.nodes.get(repair.node)
             witnessed = repair.signature != EventKind.SILENCE or begun(repair)
             if node is not None and witnessed and node.machine not in self._struck:
                 yield _finding("innocent", node.id, f"nothing befell it, and yet: {repair.why}")
@@ -210,8 +210,8 @@ class InvariantChecker:
     def _unexplained_waits(self, fleet: FleetController) -> Iterator[Finding]:
         waits: set[str] = set()
         for name, spec in self._stage.scene.specs.items():
-            view = fleet.deck.book.view(spec, fleet.deck.started)
-            told = {hold.subject for hold in fleet.deck.book.shelf(name).holds if hold.sentence}
+            view = fleet.context.state.view(spec, fleet.context.started)
+            told = {hold.subject for hold in fleet.context.state.pool(name).holds if hold.sentence}
             waits |= {
                 repair.node
                 for repair in view.open_repairs
@@ -223,7 +223,7 @@ class InvariantChecker:
         for subject in waits:
             self._unexplained[subject] = looks = self._unexplained.get(subject, 0) + 1
             if looks > _SILENT_LOOKS:
-                yield _finding("unexplained", subject, f"it has waited {_LOOK * looks}, and nobody says why")
+                yield _finding("unexplained", subject, f"it has waited {_LOOK * looks}, without a reason")
         self._unexplained = {subject: self._unexplained[subject] for subject in sorted(waits)}
 
     def _unfinished(self) -> str:
@@ -231,15 +231,15 @@ class InvariantChecker:
         fleet = self._stage.fleet
         if fleet is None:
             return "the control plane is away"
-        book = fleet.deck.book
+        state = fleet.context.state
         nodes = [
-            f"{node.id} {node.state.value}" for node in book.nodes.values() if node.state.value != "active"
+            f"{node.id} {node.state.value}" for node in state.nodes.values() if node.state.value != "active"
         ]
-        repairs = [f"{one.node} {one.step.value} ({one.why})" for one in book.open_repairs.values()]
-        holds = [hold.sentence for shelf in book.shelves.values() for hold in shelf.holds]
+        repairs = [f"{one.node} {one.step.value} ({one.why})" for one in state.open_repairs.values()]
+        holds = [hold.sentence for pool_cache in state.pools.values() for hold in pool_cache.holds]
         alive = sum(len(cloud.alive()) for cloud in self._stage.clouds)
         sick = [f"{one.node} {list(one.ills)}" for one in self._stage.crowd.members.values() if not one.well]
-        return f"{alive} machines, {len(book.nodes)} nodes; {nodes}; {repairs}; {holds}; sick: {sick}"
+        return f"{alive} machines, {len(state.nodes)} nodes; {nodes}; {repairs}; {holds}; sick: {sick}"
 
 
 def _finding(law: str, subject: str, sentence: str) -> Finding:

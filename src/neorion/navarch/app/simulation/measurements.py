@@ -92,13 +92,13 @@ class RunRecorder:
         self._times = _Times()
         self._samples: list[Sample] = []
         self._began = stage.world.clock.now()
-        stage.watch = self._hear
+        stage.watch = self._on_change
         stage.storm.watchers.append(self._remember)
 
     async def run(self) -> None:
         while True:
             await self._stage.world.clock.sleep(EVERY)
-            self._look()
+            self._sample()
 
     def result(self, broken: str = "") -> RunResult:
         stage, samples = self._stage, self._samples
@@ -130,7 +130,7 @@ class RunRecorder:
         if ill.blames_the_machine or ill.mute:
             self._struck.setdefault(member.node, _Fault(self._stage.world.clock.now()))
 
-    def _hear(self, record: Node | Repair | Purchase) -> None:
+    def _on_change(self, record: Node | Repair | Purchase) -> None:
         """A repair that gave way to another, or that a killed control plane began, is no second detection of the fault."""
         fault = self._struck.get(record.node) if isinstance(record, Repair) else None
         if not isinstance(record, Repair) or fault is None or record.step in fault.reached:
@@ -145,7 +145,7 @@ class RunRecorder:
             self._times.repairs.setdefault(record.remedy.value, []).append(took)
             del self._struck[record.node]
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         fleet = self._stage.fleet
         alive = sum(len(cloud.alive()) for cloud in self._stage.clouds)
         last = self._samples[-1] if self._samples else None
@@ -153,12 +153,12 @@ class RunRecorder:
             # The control plane is away, and nodes that served go on serving.
             wanted, active, down = (last.wanted, last.active, last.down) if last else (0, 0, 0)
         else:
-            shelves = fleet.deck.book.shelves.values()
-            wanted = sum(max(shelf.state.wanted, 0) for shelf in shelves)
-            active = sum(node.state is NodeState.ACTIVE for node in fleet.deck.book.nodes.values())
-            down = sum(node.state in _DOWN for node in fleet.deck.book.nodes.values())
-            for shelf in shelves:
-                for hold in shelf.holds:
+            pools = fleet.context.state.pools.values()
+            wanted = sum(max(pool_cache.state.wanted, 0) for pool_cache in pools)
+            active = sum(node.state is NodeState.ACTIVE for node in fleet.context.state.nodes.values())
+            down = sum(node.state in _DOWN for node in fleet.context.state.nodes.values())
+            for pool_cache in pools:
+                for hold in pool_cache.holds:
                     code = hold.code.value
                     self._times.holds[code] = self._times.holds.get(code, 0.0) + EVERY.seconds / 60
         well = self._stage.crowd.serving(fleet) if fleet is not None else (last.well if last else 0)

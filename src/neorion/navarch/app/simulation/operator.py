@@ -28,8 +28,8 @@ class SimulatedOperator:
                 continue
             waiting = [
                 pool
-                for pool, shelf in fleet.deck.book.shelves.items()
-                if any(hold.code is HoldReason.MASS_SILENCE for hold in shelf.holds)
+                for pool, pool_cache in fleet.context.state.pools.items()
+                if any(hold.code is HoldReason.MASS_SILENCE for hold in pool_cache.holds)
             ]
             for pool in waiting:
                 if pool in self._seen:

@@ -31,14 +31,14 @@ def line_plot(series: Sequence[Series], x_unit: str) -> str:
     ys = [y for one in series for _, y in one.points] or [0.0]
     x_most, y_most = max(*xs, 1e-9), max(*ys, 1e-9) * 1.05
 
-    def place(x: float, y: float) -> str:
+    def point(x: float, y: float) -> str:
         across = _LEFT + x / x_most * (_WIDTH - _LEFT - 10)
         down = _HEIGHT - _BOTTOM - y / y_most * (_HEIGHT - _BOTTOM - _TOP)
         return f"{across:.1f},{down:.1f}"
 
     parts = [_axis(x_most, y_most, x_unit)]
     for index, one in enumerate(series):
-        points = " ".join(place(x, y) for x, y in one.points)
+        points = " ".join(point(x, y) for x, y in one.points)
         color = _COLORS[index % len(_COLORS)]
         parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="1.5" points="{points}"/>')
     return _drawing("".join(parts)) + _legend([one.name for one in series])

@@ -102,9 +102,9 @@ class ScenarioFile(Model):
 
     def scenes(self, folder: Path, env: Mapping[str, str]) -> dict[str, Scenario]:
         """By the name of their configuration."""
-        return {name: self._scene(folder / name, env) for name in (self.config, self.against) if name}
+        return {name: self._scenario(folder / name, env) for name in (self.config, self.against) if name}
 
-    def _scene(self, path: Path, env: Mapping[str, str]) -> Scenario:
+    def _scenario(self, path: Path, env: Mapping[str, str]) -> Scenario:
         file = load(path, ConfigFile, env)
         specs = pool_specs(file)
         return Scenario(

@@ -88,21 +88,21 @@ class SimulatedFleet:
         fleet = self._line()
         if fleet is None:
             return False
-        book = fleet.deck.book
+        state = fleet.context.state
         alive = sum(len(cloud.alive()) for cloud in self.clouds)
         return (
-            not book.open_repairs
+            not state.open_repairs
             and all(member.well for member in self.crowd.members.values())
-            and alive == len(book.nodes)
+            and alive == len(state.nodes)
             and all(self._complete(fleet, name) for name in self.scene.specs)
         )
 
     def _complete(self, fleet: FleetController, pool: str) -> bool:
-        spec, shelf = self.scene.specs[pool], fleet.deck.book.shelf(pool)
+        spec, pool_cache = self.scene.specs[pool], fleet.context.state.pool(pool)
         counts: dict[str, int] = {}
-        for node in shelf.nodes.values():
+        for node in pool_cache.nodes.values():
             counts[node.state.value] = counts.get(node.state.value, 0) + 1
-        want = {"active": max(shelf.state.wanted, spec.scaling.least), "spare": spec.scaling.spares}
+        want = {"active": max(pool_cache.state.wanted, spec.scaling.least), "spare": spec.scaling.spares}
         return counts == {state: count for state, count in want.items() if count}
 
     def _reachable(self, node: Node) -> bool:
@@ -128,7 +128,7 @@ class SimulatedFleet:
             open_store(self.disk, migrations=MIGRATIONS, clock=host.clock, lane=InlineExecutor()) as store,
             build(settings, outside, Dependencies(store, host.clock, host.ids, host.rng)) as plane,
         ):
-            plane.fleet.deck.watch = self.watch
+            plane.fleet.context.watch = self.watch
             # After its loops have begun. A run that ended earlier would leave coroutines that are never awaited.
             await host.clock.sleep(Duration.of(ms=1))
             self.plane = plane

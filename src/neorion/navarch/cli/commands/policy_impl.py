@@ -36,5 +36,5 @@ def test_command(out: Output, file: Path) -> int:
 def replay_command(out: Output, file: Path, against: Path | None, pool: str, server: str) -> None:
     before, after = policy_of(against, out.env), policy_of(file, out.env)
     stories = ask(out, server, lambda client: recorded(client, pool))
-    out.say(f"{sum(len(one.events) for one in stories)} events of {len(stories)} nodes are judged anew.")
+    out.say(f"{sum(len(one.events) for one in stories)} events of {len(stories)} nodes are evaluated again.")
     out.show(anyio.run(compared, stories, before, after), REPLAYED)

@@ -40,7 +40,9 @@ class ImagePull:
                 if self._failing_for() > START_PATIENCE:
                     raise self._missing(error) from error
                 raise Retry(
-                    "runtime.image_pull", f"The image {self._image} cannot be pulled yet: {error.sentence}"
+                    "runtime.image_pull",
+                    f"The image {self._image} cannot be pulled yet: {error.sentence}",
+                    hint="Check the name of the image and the access to its registry.",
                 ) from error
             self._failing = None
 

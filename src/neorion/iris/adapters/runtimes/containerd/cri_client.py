@@ -154,4 +154,8 @@ class CriClient:
             case "NOT_FOUND":
                 return NotFound("runtime.containerd_gone", error.details)
             case _:
-                return Terminal("runtime.containerd", f"containerd refuses: {error.details}")
+                return Terminal(
+                    "runtime.containerd",
+                    f"containerd refuses: {error.details}",
+                    hint="Read containerd's log on the machine.",
+                )

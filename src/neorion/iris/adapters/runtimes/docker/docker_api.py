@@ -85,7 +85,11 @@ class DockerApi:
         answer = await self._call("POST", "/images/create", {"fromImage": name, "tag": tag}, limit=_PULL)
         for line in filter(None, answer.splitlines()):
             if error := msgspec.json.decode(line, type=_Progress).error:
-                raise Terminal("runtime.docker_pull", f"Docker cannot pull {image}: {error}")
+                raise Terminal(
+                    "runtime.docker_pull",
+                    f"Docker cannot pull {image}: {error}",
+                    hint="Check the name of the image and the access to its registry.",
+                )
 
     async def containers(self, label: str) -> list[ListedContainer]:
         """Every container with this label, also those that have ended."""
@@ -180,10 +184,12 @@ def _refusal(status: int, answer: bytes) -> Error:
     sentence = f"Docker refuses: {message}"
     match status:
         case 401 | 403:
-            return Denied("runtime.docker_denied", sentence)
+            return Denied(
+                "runtime.docker_denied", sentence, hint="Let the worker's user use Docker's socket."
+            )
         case 404:
             return NotFound("runtime.docker_not_found", sentence)
         case 409:
             return Conflict("runtime.docker_conflict", sentence)
         case _:
-            return Terminal("runtime.docker", sentence)
+            return Terminal("runtime.docker", sentence, hint="Read Docker's log on the machine.")

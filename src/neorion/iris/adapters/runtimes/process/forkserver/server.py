@@ -12,7 +12,7 @@ from neorion.iris.adapters.runtimes.process.forkserver.dir_cache import AttemptD
 from neorion.iris.adapters.runtimes.process.forkserver.event_loop import SelectorLoop, Timer
 from neorion.iris.adapters.runtimes.process.forkserver.exit_log import ExitLog
 from neorion.iris.adapters.runtimes.process.forkserver.listener import WorkerListener
-from neorion.iris.adapters.runtimes.process.forkserver.process_table import ProcessTable
+from neorion.iris.adapters.runtimes.process.forkserver.process_reaper import ProcessTable
 from neorion.iris.adapters.runtimes.process.forkserver.supervisor import SharedLease
 from neorion.iris.adapters.runtimes.process.log_files import LogTrimmer
 from neorion.iris.adapters.runtimes.process.protocol import (

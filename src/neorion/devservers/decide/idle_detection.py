@@ -1,22 +1,22 @@
-"""Is anybody using the server? Only fresh and whole evidence can say no; what is unknown is never idle."""
+"""Idle detection. Only a recent and complete probe proves that a server is idle; unknown is never idle."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-# A look older than this says nothing about now: somebody may have come since.
+# An older probe does not prove that the server is idle now.
 FRESH = timedelta(minutes=1)
 # Of one CPU, on average since the last look. An editor's server that waits for its user takes about a fiftieth.
 CPU_FLOOR = 0.05
 # Of a GPU. Drivers report a percent or two for a display that shows nothing.
 GPU_FLOOR = 5
-# Whatever a pod says of its past, nothing older matters to anybody.
+# Older activity in a probe's output is ignored.
 _AGE_MAX = timedelta(days=366)
 
 
 class ActivitySource(StrEnum):
-    """What can show that a server is used."""
+    """Source of activity."""
 
     SESSION = "an open session"
     TERMINAL = "typing in a terminal"
@@ -43,7 +43,7 @@ class ActivitySnapshot:
     unknown: tuple[ActivitySource, ...] = ()
 
     def proves_idle(self, now: datetime) -> bool:
-        """Whether it is fresh and whole enough to say that nobody is there."""
+        """Reports whether the probe is recent and complete, so that it can prove that the server is idle."""
         return not self.unknown and now - self.taken <= FRESH
 
     @property
@@ -53,7 +53,7 @@ class ActivitySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProbeReading:
-    """What one run of the probe says. `ages` are how long ago a source was active; `cpu` was used since the container began."""
+    """Result of one probe. `ages` are the times since a source was active; `cpu` is the usage since the container's start."""
 
     ages: tuple[tuple[ActivitySource, timedelta], ...] = ()
     cpu: timedelta | None = None
