@@ -5,6 +5,9 @@ Such a run never ends in a false PASS or FAIL, and it leaves the cluster clean.
 
 import asyncio
 import hashlib
+import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -25,10 +28,11 @@ from neorion.drydock.cluster import Cluster
 from neorion.drydock.clusters import ClusterManager, ClusterOptions
 from neorion.drydock.simulated import SimulatedNodeGroup
 from neorion.drydock.testing import shared_cluster
-from neorion.keel.base import Duration
+from neorion.keel.base import Duration, NotFound
 from neorion.keel.clock import SystemClock
 from neorion.keel.kube import Kind, MergePatch
 from neorion.keel.kube.client import Client, connect, read_kubeconfig
+from neorion.keel.kube.core import NAMESPACE
 from tests.conformance.checker import SOUND, Checker, Fault
 from tests.conformance.flaky import flaky
 from tests.conformance.kube.faults import unguarded
@@ -93,6 +97,23 @@ async def test_interrupted_at_any_request_it_cleans_up(checker: Checker, client:
         assert not any(result.verdict in {Verdict.PASS, Verdict.FAIL} for result in run.results)
         assert verify_run(each.folder) == []
         await assert_clean(each, client)
+
+
+async def test_ctrl_c_of_the_command_cleans_up(platform: Cluster, client: Client, tmp_path: Path):
+    """The command itself, as a person runs it: the signal arrives while the check works in its namespace."""
+    words = ["conformance", "run", "--only", CHECK, "--kubeconfig", platform.kubeconfig, "--folder", tmp_path]
+    command = [sys.executable, "-m", "neorion", *map(str, words)]
+    async with await anyio.open_process(command, stdout=subprocess.DEVNULL) as process:
+        namespace = await begun_by(client, JOB)
+        process.send_signal(signal.SIGINT)
+        assert await process.wait() not in {0, 1}
+    (folder,) = tmp_path.iterdir()
+    run = load_run(folder)
+    assert run.interrupted
+    assert not any(result.verdict in {Verdict.PASS, Verdict.FAIL} for result in run.results)
+    assert verify_run(folder) == []
+    with pytest.raises(NotFound):
+        await client.get(NAMESPACE, namespace)
 
 
 async def test_a_namespace_that_does_not_go_is_named_and_is_no_verdict(
@@ -164,7 +185,7 @@ async def test_an_api_server_that_is_killed_in_a_run_gives_no_verdict(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(check)
-            await begun(client)
+            await begun_by(client, JOB)
             await own_platform.stop("kube-apiserver")
             await own_platform.start_control_plane()
         (result,) = results
@@ -177,12 +198,13 @@ async def test_an_api_server_that_is_killed_in_a_run_gives_no_verdict(
         assert again.verdict is Verdict.PASS, again.reason
 
 
-async def begun(client: Client) -> None:
-    """Returns when a run has made its first Job."""
-    async with client.watch(JOB.raw) as events:
+async def begun_by(client: Client, kind: Kind[Any]) -> str:
+    """The namespace of the first object of this kind, once a run has made one."""
+    async with client.watch(kind.raw) as events:
         async for event in events:
-            if getattr(event, "object", None):
-                return
+            if made := getattr(event, "object", None):
+                return str(made["metadata"]["namespace"])
+    raise AssertionError("the watch ended")
 
 
 class Unrecorded:

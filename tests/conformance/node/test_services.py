@@ -3,13 +3,12 @@
 import copy
 from typing import Any
 
-import anyio
 import pytest
 
 from neorion.conformance.adapters.kinds import AUTOSCALER, HTTP_ROUTE, POD
 from neorion.conformance.model import Verdict
+from neorion.drydock.addons import url_of
 from neorion.drydock.cluster import Cluster
-from neorion.drydock.layout import PortOffset
 from neorion.keel.base import Duration
 from neorion.keel.kube import Kind
 from tests.conformance.checker import SOUND, Change, Checker, Fault, Rows, conclude_as
@@ -125,18 +124,25 @@ PLATFORMS = {
 
 
 @pytest.mark.slow
-async def test_services_and_scaling(checker: Checker, platform: Cluster):
-    """All at once, because they mostly wait. A pool grows for one run at a time."""
-    port = platform.layout.port(PortOffset.PROMETHEUS)
-    named = checker.with_options(prometheus=f"http://{platform.layout.addresses.host}:{port}")
+async def test_routes(checker: Checker):
+    await conclude_as(checker, "ai_inference", ROUTES)
 
-    async def one_by_one() -> None:
-        for name, row in POOLS.items():
-            # Karpenter gives idle nodes back one after the other. Pods that it never sees need no such time.
-            patience = named.options.patience if name == "idle" else Duration.of(seconds=60)
-            await conclude_as(named.with_options(patience=patience), "cluster_autoscaling", {name: row})
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(one_by_one)
-        for requirement in ("ai_inference", "ai_service_metrics", "pod_autoscaling"):
-            tasks.start_soon(conclude_as, named, requirement, PLATFORMS[requirement])
+@pytest.mark.slow
+async def test_counts(checker: Checker, platform: Cluster):
+    named = checker.with_options(prometheus=url_of(platform, "prometheus"))
+    await conclude_as(named, "ai_service_metrics", COUNTS)
+
+
+@pytest.mark.slow
+async def test_replicas(checker: Checker):
+    await conclude_as(checker, "pod_autoscaling", REPLICAS)
+
+
+@pytest.mark.slow
+async def test_pools(checker: Checker):
+    """One after the other: a pool grows for one run at a time."""
+    for name, row in POOLS.items():
+        # Karpenter gives idle nodes back one after the other. Pods that it never sees need no such time.
+        patience = checker.options.patience if name == "idle" else Duration.of(seconds=60)
+        await conclude_as(checker.with_options(patience=patience), "cluster_autoscaling", {name: row})

@@ -3,21 +3,26 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from neorion.conformance.adapters.kinds import DEVICE_CLASS, POD, RESOURCE_CLAIM, RESOURCE_SLICE, Json
+from neorion.conformance.adapters.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE, Json
 from neorion.conformance.adapters.pods import make_pod, pod_spec
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide.dra import devices_of
-from neorion.conformance.decide.nodes import is_refused
+from neorion.conformance.decide.nodes import is_refused, takes_pods
+from neorion.keel.base import NotFound
 
-# The driver that the run itself stands for. Any node may use its devices.
+# The driver that the run itself stands for.
 DRIVER: Final = "conformance.neorion.dev"
-# Simulated nodes carry it, and the devices of a run are for all nodes.
+# Simulated nodes carry it where there are real ones, too.
 _TOLERATIONS: Final = [{"key": "kwok.x-k8s.io/node", "operator": "Exists", "effect": "NoSchedule"}]
 
 
 async def offer_devices(workspace: Workspace, devices: Sequence[Json], counters: Sequence[Json] = ()) -> None:
-    """Publishes devices, and a class that selects those of this run alone."""
+    """Publishes devices of one node, and a class that selects those of this run alone."""
     name = workspace.namespace
+    # Of one node: pods that share a device can only be placed there.
+    nodes = [each["metadata"]["name"] for each in await workspace.api.list(NODE) if takes_pods(each)]
+    if not nodes:
+        raise NotFound("conformance.no_node", "No ready node takes pods without accelerators.")
     selector = f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].run == "{name}"'
     await workspace.create(DEVICE_CLASS, name, {"spec": {"selectors": [{"cel": {"expression": selector}}]}})
     marked = [
@@ -28,7 +33,7 @@ async def offer_devices(workspace: Workspace, devices: Sequence[Json], counters:
     for index, content in enumerate(contents):
         # The pool is named after the run: devices of another run must not be given to this one.
         pool = {"name": name, "generation": 1, "resourceSliceCount": len(contents)}
-        spec = {"driver": DRIVER, "pool": pool, "allNodes": True, **content}
+        spec = {"driver": DRIVER, "pool": pool, "nodeName": nodes[0], **content}
         await workspace.create(RESOURCE_SLICE, f"{name}-{index}"[:63], {"spec": spec})
 
 

@@ -5,12 +5,15 @@ from typing import Any, Final
 
 from neorion.conformance.adapters.kinds import NODE, POD, Json
 from neorion.conformance.adapters.workspace import Workspace
-from neorion.conformance.decide.nodes import NodeSupply, supplies, tolerations
+from neorion.conformance.decide.nodes import NodeSupply, environment_of, is_ready, supplies, tolerations
+from neorion.conformance.model import Environment
 from neorion.keel.base import Error
 
 # Longer than any check takes.
 FOREVER: Final = ("sh", "-c", "sleep 3600")
 MOMENT: Final = ("sh", "-c", "sleep 2")
+NO_HTTP_CLIENT: Final = "Requests need a package that is not installed: pip install 'neorion[conformance]'."
+NO_REAL_NODE: Final = "No node has a real kubelet: pods of simulated nodes answer no requests."
 
 
 async def node_supplies(workspace: Workspace) -> list[NodeSupply]:
@@ -19,6 +22,15 @@ async def node_supplies(workspace: Workspace) -> list[NodeSupply]:
     nodes = await workspace.api.list(NODE)
     pods = await workspace.api.list(POD)
     return supplies(nodes, pods, options.profile.resource, hardware=options.hardware)
+
+
+async def real_node(workspace: Workspace) -> Json | None:
+    """A ready node whose pods run; None if all are simulated."""
+    hardware = workspace.options.hardware
+    for node in await workspace.api.list(NODE):
+        if is_ready(node) and environment_of(node, hardware=hardware) is not Environment.SIMULATED:
+            return node
+    return None
 
 
 def pod_spec(

@@ -17,6 +17,7 @@ from neorion.conformance.adapters.signing import require_signing_key, sign_run
 from neorion.conformance.adapters.workspace import Options
 from neorion.conformance.app.engine import Engine, Request
 from neorion.conformance.cli.tables import RESULTS
+from neorion.conformance.decide.explain import OTHER_SUITES
 from neorion.conformance.model import (
     AcceleratorProfile,
     CheckResult,
@@ -141,6 +142,8 @@ def check_cluster(out: Output, choice: Choice, context: str, kubeconfig: Path | 
             out.warn(
                 f"{result.requirement} left something behind: {each} Remove it: neorion conformance cleanup."
             )
+    took = Duration.of(seconds=sum(result.seconds for result in run.results))
+    out.say(f"The checks took {took}. {OTHER_SUITES}")
     out.say(f"The evidence is in {folder.folder}.")
     return 1 if any(map(_is_bad, run.results)) else 0
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from neorion.conformance.decide.diff import Change
-from neorion.conformance.decide.explain import Explanation
+from neorion.conformance.decide.explain import Explanation, method_of
 from neorion.conformance.model import CheckResult, Requirement, Verdict
 from neorion.keel.cli.kit import Column, Table, Tone
 
@@ -27,6 +27,7 @@ RESULTS: Final[Table[CheckResult]] = Table(
         Column("CONTROLS", _controls, priority=1),
         Column("ENVIRONMENT", lambda each: each.outcome.environment, priority=3),
         Column("SECONDS", lambda each: f"{each.seconds:.1f}", right=True, priority=2),
+        Column("OTHER SUITES", lambda each: method_of(each.requirement).others or "not published", wide=True),
         Column("REASON", lambda each: each.reason, wrap=True),
     ),
     name=lambda each: each.requirement,
@@ -55,6 +56,7 @@ EXPLANATION: Final[Table[Explanation]] = Table(
         Column("CONTROL", lambda each: each.control, wrap=True),
         Column("NEEDS", lambda each: each.needs, wrap=True),
         Column("ONLY HARDWARE", lambda each: each.hardware, wrap=True),
+        Column("OTHER SUITES", lambda each: each.others or "not published", wrap=True),
     ),
     name=lambda each: each.id,
 )

@@ -55,7 +55,7 @@ def decode_script(port: int, prefill: str) -> str:
         port,
         "decode",
         'echo "request $QUERY_STRING" >> /tmp/log\n'
-        f'size=$(wget -qO- -T 5 "http://{prefill}:{port}/cgi-bin/prefill?$QUERY_STRING" | wc -c)\n'
+        f'size=$(timeout 5 wget -qO- "http://{prefill}:{port}/cgi-bin/prefill?$QUERY_STRING" | wc -c)\n'
         'echo "cache $QUERY_STRING $size" >> /tmp/log\n'
         'echo "$size"',
     )

@@ -10,6 +10,9 @@ from msgspec import Struct
 from neorion.conformance.model import Level, Requirement
 from neorion.conformance.model.requirement import levels_of, title_of
 
+# No suite has published a time for each of its checks.
+OTHER_SUITES: Final = "All checks of AICR or of the Go suite take 3 to 75 minutes, with accelerators."
+
 
 class Method(Struct, frozen=True, forbid_unknown_fields=True):
     """The check of a requirement. `best` is the strongest environment in which the check can run without hardware."""

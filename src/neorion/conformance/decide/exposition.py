@@ -77,10 +77,11 @@ def same_ids(exposition: Exposition, names: MetricNames, known: Collection[str])
     )
 
 
-def without_one(exposition: Exposition, device: str) -> Exposition:
-    """A copy that lacks every series of one device."""
-    ids = sorted({series.labels[device] for series in exposition.series if series.labels.get(device)})
-    gone = ids[0] if ids else ""
+def without_one(exposition: Exposition, names: MetricNames) -> Exposition:
+    """A copy that lacks every series of one device: of one whose utilization is served, others prove nothing."""
+    device = names.device
+    measured = (series for series in exposition.series if series.name == names.utilization)
+    gone = min((each.labels.get(device, "") for each in measured), default="")
     return Exposition(tuple(each for each in exposition.series if each.labels.get(device) != gone))
 
 

@@ -64,6 +64,12 @@ def is_ready(node: Json) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
+def takes_pods(node: Json) -> bool:
+    """Returns true for a node that takes pods which tolerate only the taint of simulated nodes."""
+    keeping = (each for each in node["spec"].get("taints") or () if each["effect"] != "PreferNoSchedule")
+    return _is_usable(node) and all(each["key"] in _SIMULATED for each in keeping)
+
+
 def is_refused(pod: Json) -> bool:
     """Returns true if the scheduler found no node for the pod."""
     conditions: list[Json] = pod.get("status", {}).get("conditions", [])

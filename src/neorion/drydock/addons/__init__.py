@@ -3,6 +3,6 @@
 Each add-on has one module with `NAME`, `PROGRAMS` and `start`. None is started unless a person asks for it.
 """
 
-from neorion.drydock.addons.catalogue import ADDONS, Addon, resume_addons, start_addons
+from neorion.drydock.addons.catalogue import ADDONS, Addon, resume_addons, start_addons, url_of
 
-__all__ = ["ADDONS", "Addon", "resume_addons", "start_addons"]
+__all__ = ["ADDONS", "Addon", "resume_addons", "start_addons", "url_of"]

@@ -4,6 +4,7 @@ import json
 from typing import Final
 
 from neorion.drydock.addons.definitions import publish_definitions
+from neorion.drydock.addons.rbac import granted, user
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Component
@@ -13,7 +14,6 @@ NAME: Final = "coscheduling"
 # As in the chart of its makers. Pods ask for it by `schedulerName`.
 SCHEDULER: Final = "scheduler-plugins-scheduler"
 PROGRAMS: Final = ("coscheduling-scheduler",)
-_RBAC: Final = "rbac.authorization.k8s.io"
 _USER: Final = "system:kube-scheduler"
 _PERMIT_S: Final = 10
 
@@ -65,22 +65,9 @@ def _configuration(kubeconfig: str) -> Object:
 
 def _rights() -> list[tuple[str, Object]]:
     """Beyond those of the cluster's own scheduler."""
-    name = f"drydock:{NAME}"
     rule = {
         "apiGroups": ["scheduling.x-k8s.io"],
         "resources": ["podgroups", "podgroups/status", "elasticquotas"],
         "verbs": ["get", "list", "watch", "patch", "update"],
     }
-    meta = {"name": name}
-    role: Object = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": [rule]}
-    binding: Object = {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": meta,
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": _USER}],
-    }
-    return [
-        (f"/apis/{_RBAC}/v1/clusterroles/{name}", role),
-        (f"/apis/{_RBAC}/v1/clusterrolebindings/{name}", binding),
-    ]
+    return granted(f"drydock:{NAME}", user(_USER), [rule])

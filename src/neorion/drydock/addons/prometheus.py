@@ -6,45 +6,50 @@ Not a Service: the API server's proxy leads to pods alone. It is asked at the ad
 import json
 from typing import Final
 
+from neorion.drydock.addons.rbac import cluster_binding, user
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Component
-from neorion.drydock.layout import PortOffset
+from neorion.drydock.layout import Layout, PortOffset
 from neorion.drydock.pki import Subject
 from neorion.keel.kube import client as kube
 from neorion.keel.kube.client.transport import HttpRequest
 
 NAME: Final = "prometheus"
 PROGRAMS: Final = ("prometheus",)
-_RBAC: Final = "rbac.authorization.k8s.io"
 _SCRAPE: Final = "2s"
 # The annotations that charts everywhere use.
 _ANNOTATION: Final = "__meta_kubernetes_pod_annotation_prometheus_io"
 
 
+def url(layout: Layout) -> str:
+    return f"http://{layout.addresses.host}:{layout.port(PortOffset.PROMETHEUS)}"
+
+
 async def start(cluster: Cluster) -> None:
     """Returns when it answers."""
     layout = cluster.layout
-    host, port = str(layout.addresses.host), layout.port(PortOffset.PROMETHEUS)
     cluster.pki.issue(NAME, Subject(f"drydock:{NAME}"))
     cluster.pki.kubeconfig(layout.kubeconfig_of(NAME), NAME, layout.server)
     config = layout.data("prometheus.json")
     # JSON is YAML.
     config.write_text(json.dumps(_configuration(cluster)))
     async with cluster.api() as api:
-        await api.apply(f"/apis/{_RBAC}/v1/clusterrolebindings/drydock:{NAME}", _binding())
+        # Every cluster has this role; it reads no secrets.
+        path, body = cluster_binding(f"drydock:{NAME}", "view", user(f"drydock:{NAME}"))
+        await api.apply(path, body)
     flags = {
         "config.file": config,
         "storage.tsdb.path": layout.data("prometheus"),
         "storage.tsdb.retention.time": "1d",
-        "web.listen-address": f"{host}:{port}",
+        "web.listen-address": url(layout).removeprefix("http://"),
         "log.level": "warn",
     }
     part = Component(
         NAME, (str(cluster.shelf.path(NAME)), *(f"--{flag}={value}" for flag, value in flags.items()))
     )
     await cluster.ensure(part)
-    async with kube.connect(kube.ClusterConfig(f"http://{host}:{port}"), "drydock", cluster.clock) as client:
+    async with kube.connect(kube.ClusterConfig(url(layout)), "drydock", cluster.clock) as client:
         await cluster.until(part, lambda: client.transport.once(HttpRequest("GET", "/-/ready")))
 
 
@@ -64,14 +69,3 @@ def _configuration(cluster: Cluster) -> Object:
     discovery = {"role": "pod", "kubeconfig_file": str(cluster.layout.kubeconfig_of(NAME))}
     job = {"job_name": "pods", "kubernetes_sd_configs": [discovery], "relabel_configs": kept}
     return {"global": {"scrape_interval": _SCRAPE, "scrape_timeout": "1s"}, "scrape_configs": [job]}
-
-
-def _binding() -> Object:
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"drydock:{NAME}"},
-        # Every cluster has this role; it reads no secrets.
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": f"drydock:{NAME}"}],
-    }

@@ -7,6 +7,7 @@ from neorion.drydock.addons.definitions import publish_definitions
 from neorion.drydock.api import Object
 from neorion.drydock.cluster import Cluster
 from neorion.drydock.host import Component
+from neorion.drydock.layout import Layout
 from neorion.drydock.pki import Subject
 from neorion.keel.base import Retry
 
@@ -15,6 +16,10 @@ PROGRAMS: Final = ("traefik",)
 _GROUP: Final = "gateway.networking.k8s.io"
 # The port that Gateways ask for; a listener has to have the port of an entry point.
 _PORT: Final = 80
+
+
+def url(layout: Layout) -> str:
+    return f"http://{layout.addresses.host}:{_PORT}"
 
 
 async def start(cluster: Cluster) -> None:
@@ -26,7 +31,7 @@ async def start(cluster: Cluster) -> None:
     cluster.pki.kubeconfig(layout.kubeconfig_of(NAME), NAME, layout.server)
     await publish_definitions(cluster, json.loads((program.parent / "manifests.json").read_text()))
     flags = {
-        "entrypoints.web.address": f"{host}:{_PORT}",
+        "entrypoints.web.address": url(layout).removeprefix("http://"),
         "providers.kubernetesgateway": "true",
         "providers.kubernetesgateway.statusaddress.ip": host,
         "global.checknewversion": "false",

@@ -49,6 +49,12 @@ app.mount(
     help="Run kubectl as the administrator of a cluster.",
     heading=_USE,
 )
+app.mount(
+    "url",
+    "neorion.drydock.cli.commands.status:url_command",
+    help="Print the address of an add-on.",
+    heading=_USE,
+)
 app.mount("node", "neorion.drydock.cli.commands.node:node", help="Add and remove nodes.", heading=_NODES)
 app.mount(
     "build-image",

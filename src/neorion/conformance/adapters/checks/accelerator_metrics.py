@@ -7,7 +7,7 @@ from neorion.conformance.adapters.groups import served
 from neorion.conformance.adapters.kinds import NODE, POD, RESOURCE_SLICE, Json
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import exposition as judge
-from neorion.conformance.decide.nodes import environment_of, supplies
+from neorion.conformance.decide.nodes import environment_of, is_ready, supplies
 from neorion.conformance.decide.verdict import control_of
 from neorion.conformance.model import CheckPlan, Outcome
 from neorion.keel.cli.kit import missing_packages
@@ -25,12 +25,7 @@ async def _run(workspace: Workspace) -> Outcome:
         return Outcome(unknown=f"The profile {profile.name} does not say what its exporter is called.")
     if missing_packages("server"):
         return Outcome(missing="The parser is not installed: pip install 'neorion[server]'.")
-    pods = [
-        pod
-        for label in profile.exporters
-        for pod in await workspace.api.list(POD, select=Selector(labels=label))
-    ]
-    running = [pod for pod in pods if pod.get("status", {}).get("phase") == "Running"]
+    running = await _running(workspace)
     if not running:
         return Outcome(missing=f"No exporter runs. Looked for pods with: {', '.join(profile.exporters)}.")
     nodes = {node["metadata"]["name"]: node for node in await workspace.api.list(NODE)}
@@ -55,6 +50,21 @@ async def _run(workspace: Workspace) -> Outcome:
     )
 
 
+async def _running(workspace: Workspace) -> list[Json]:
+    """The exporters that run. If there are some and none runs yet, they are waited for."""
+    until = workspace.clock.monotonic() + workspace.options.patience.seconds
+    while True:
+        pods = [
+            pod
+            for label in workspace.options.profile.exporters
+            for pod in await workspace.api.list(POD, select=Selector(labels=label))
+        ]
+        ready = [pod for pod in pods if is_ready(pod)]
+        if ready or not pods or workspace.clock.monotonic() > until:
+            return ready
+        await workspace.clock.sleep(workspace.pause)
+
+
 async def _judge(workspace: Workspace, found: judge.Exposition, node: Json, count: int) -> None:
     names = workspace.options.profile.metrics
     for kind, metric in (("utilization", names.utilization), ("memory", names.memory)):
@@ -62,7 +72,7 @@ async def _judge(workspace: Workspace, found: judge.Exposition, node: Json, coun
     ids = await _allocated_ids(workspace, node)
     if ids:
         workspace.assert_that(judge.same_ids(found, names, ids))
-    one_less = judge.without_one(found, names.device)
+    one_less = judge.without_one(found, names)
     assertion = judge.covers("utilization", one_less, names.utilization, names.device, count)
     workspace.control(control_of("a copy without one device", assertion))
     alike = judge.renamed(found, {names.utilization: f"process_{names.utilization}"})

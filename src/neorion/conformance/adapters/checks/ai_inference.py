@@ -9,18 +9,17 @@ from neorion.conformance.adapters.kinds import (
     GATEWAY_CLASS,
     HTTP_ROUTE,
     NAMESPACE,
-    NODE,
     POD,
     SERVICE,
     Json,
     kind,
 )
-from neorion.conformance.adapters.pods import on_node, pod_spec
+from neorion.conformance.adapters.pods import NO_HTTP_CLIENT, NO_REAL_NODE, on_node, pod_spec, real_node
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import traffic
-from neorion.conformance.decide.nodes import environment_of, is_ready
+from neorion.conformance.decide.nodes import environment_of
 from neorion.conformance.decide.verdict import control_of
-from neorion.conformance.model import CheckPlan, Environment, Outcome
+from neorion.conformance.model import CheckPlan, Outcome
 from neorion.keel.base import Duration, Retry
 from neorion.keel.cli.kit import missing_packages
 
@@ -42,20 +41,16 @@ async def _run(workspace: Workspace) -> Outcome:
     if not name:
         return Outcome(missing="No GatewayClass is accepted by a controller.")
     if missing_packages("conformance"):
-        return Outcome(
-            missing="Requests need a package that is not installed: pip install 'neorion[conformance]'."
-        )
-    hardware = workspace.options.hardware
-    nodes = [node for node in await workspace.api.list(NODE) if is_ready(node)]
-    real = [node for node in nodes if environment_of(node, hardware=hardware) is not Environment.SIMULATED]
-    if not real:
-        return Outcome(missing="No node has a real kubelet: pods of simulated nodes answer no requests.")
-    await _make_backends(workspace, real[0])
+        return Outcome(missing=NO_HTTP_CLIENT)
+    node = await real_node(workspace)
+    if node is None:
+        return Outcome(missing=NO_REAL_NODE)
+    await _make_backends(workspace, node)
     gateway = await _make_gateway(workspace, name)
     if workspace.assert_that(traffic.programmed(gateway)) and gateway is not None:
         await _route(workspace, traffic.addresses(gateway)[0])
-        await _references(workspace, real[0])
-    environment = environment_of(real[0], hardware=hardware)
+        await _references(workspace, node)
+    environment = environment_of(node, hardware=workspace.options.hardware)
     return Outcome(environment, tuple(workspace.assertions), tuple(workspace.controls), subject=name)
 
 

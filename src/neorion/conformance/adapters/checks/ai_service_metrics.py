@@ -4,13 +4,13 @@ from typing import Final
 
 from neorion.conformance.adapters.check import Check
 from neorion.conformance.adapters.endpoint import Endpoint, endpoint
-from neorion.conformance.adapters.kinds import NODE, POD, Json
-from neorion.conformance.adapters.pods import on_node, pod_spec
+from neorion.conformance.adapters.kinds import POD, Json
+from neorion.conformance.adapters.pods import NO_REAL_NODE, on_node, pod_spec, real_node
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import monitoring
-from neorion.conformance.decide.nodes import environment_of, is_ready
+from neorion.conformance.decide.nodes import environment_of
 from neorion.conformance.decide.verdict import control_of
-from neorion.conformance.model import CheckPlan, Environment, Outcome
+from neorion.conformance.model import CheckPlan, Outcome
 from neorion.keel.base import Duration, Error
 
 _PORT: Final = 8080
@@ -20,16 +20,13 @@ _REQUESTS: Final = 7
 async def _run(workspace: Workspace) -> Outcome:
     if not workspace.options.prometheus:
         return Outcome(missing="No monitoring system is named: give its address with --prometheus.")
-    hardware = workspace.options.hardware
-    nodes = [node for node in await workspace.api.list(NODE) if is_ready(node)]
-    real = [node for node in nodes if environment_of(node, hardware=hardware) is not Environment.SIMULATED]
-    if not real:
-        return Outcome(missing="No node has a real kubelet: pods of simulated nodes serve no metrics.")
-    node = real[0]
+    node = await real_node(workspace)
+    if node is None:
+        return Outcome(missing=NO_REAL_NODE)
     async with endpoint(workspace.api, workspace.options.prometheus) as prometheus:
         await _counts(workspace, node, prometheus)
     return Outcome(
-        environment_of(node, hardware=hardware),
+        environment_of(node, hardware=workspace.options.hardware),
         tuple(workspace.assertions),
         tuple(workspace.controls),
         subject="prometheus",

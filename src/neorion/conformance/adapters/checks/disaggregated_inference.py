@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from neorion.conformance.adapters.check import Check
-from neorion.conformance.adapters.kinds import DEPLOYMENT, NODE, POD, SERVICE, Json
-from neorion.conformance.adapters.pods import named, on_node, pod_spec
+from neorion.conformance.adapters.kinds import DEPLOYMENT, POD, SERVICE, Json
+from neorion.conformance.adapters.pods import NO_REAL_NODE, named, on_node, pod_spec, real_node
 from neorion.conformance.adapters.workspace import Workspace
 from neorion.conformance.decide import disaggregation as judge
-from neorion.conformance.decide.nodes import environment_of, is_ready
+from neorion.conformance.decide.nodes import is_ready
 from neorion.conformance.decide.verdict import control_of
 from neorion.conformance.model import CheckPlan, Environment, Outcome
 from neorion.keel.base import Duration, Error
@@ -22,15 +22,10 @@ _LIMITS: Final = (
 
 
 async def _run(workspace: Workspace) -> Outcome:
-    hardware = workspace.options.hardware
-    nodes = [
-        node
-        for node in await workspace.api.list(NODE)
-        if is_ready(node) and environment_of(node, hardware=hardware) is not Environment.SIMULATED
-    ]
-    if not nodes:
-        return Outcome(missing="No node has a real kubelet: pods of simulated nodes answer no requests.")
-    await _deploy(workspace, nodes[0])
+    node = await real_node(workspace)
+    if node is None:
+        return Outcome(missing=NO_REAL_NODE)
+    await _deploy(workspace, node)
     await _counts(workspace, _ONE_EACH)
     logs = await _logs_of(workspace, "first")
     workspace.assert_that(judge.both_served("first", logs))

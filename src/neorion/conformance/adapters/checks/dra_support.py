@@ -1,4 +1,4 @@
-"""dra_support: the scheduler allocates devices of a driver of our own, which any node may use."""
+"""dra_support: the scheduler allocates devices of a driver of our own, which belong to one node."""
 
 from typing import Final
 

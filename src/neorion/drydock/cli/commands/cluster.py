@@ -26,8 +26,8 @@ from neorion.keel.cli import Command, dry_run_option
     metavar="PART,...",
     default="",
     help=(
-        "Add-ons to run: kueue, coreweave, coscheduling, custom-metrics, gvisor, jobset, karpenter, pod-groups, "
-        "prometheus, traefik."
+        "Add-ons to run: kueue, coreweave, coscheduling, custom-metrics, device-metrics, gvisor, "
+        "jobset, karpenter, pod-groups, prometheus, traefik."
     ),
 )
 @binaries_option

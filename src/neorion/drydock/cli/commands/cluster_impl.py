@@ -19,6 +19,7 @@ from neorion.keel.cli.kit import Output
 _ADDONS: Final = (
     "coscheduling",
     "custom-metrics",
+    "device-metrics",
     "gvisor",
     "jobset",
     "karpenter",

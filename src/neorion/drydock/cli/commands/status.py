@@ -1,4 +1,4 @@
-"""`neorion drydock status` and `logs`."""
+"""`neorion drydock status`, `logs` and `url`."""
 
 import click
 
@@ -19,4 +19,14 @@ def logs_command() -> None:
     """Print the log of a part of a cluster.
 
     PART is one that `status -o json` names, as in etcd; of a real node its programs, as in node1/kubelet.
+    """
+
+
+@click.command("url", cls=Command, run=".status_impl:url_command", extras=("drydock", "kube"))
+@click.argument("part", metavar="ADDON")
+@name_option
+def url_command() -> None:
+    """Print the address of an add-on.
+
+    ADDON is prometheus or traefik.
     """

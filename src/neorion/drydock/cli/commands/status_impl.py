@@ -1,7 +1,8 @@
-"""The work of `neorion drydock status` and `logs`."""
+"""The work of `neorion drydock status`, `logs` and `url`."""
 
 import anyio
 
+from neorion.drydock.addons import url_of
 from neorion.drydock.cli.tables import STATUS
 from neorion.drydock.clusters import ClusterManager
 from neorion.drydock.status import status_of
@@ -28,3 +29,7 @@ def logs_command(out: Output, part: str, name: str) -> None:
     with logs[part].open(errors="replace") as lines:
         for line in lines:
             out.text(line)
+
+
+def url_command(out: Output, part: str, name: str) -> None:
+    out.text(f"{url_of(ClusterManager.of(out.env).find(name), part)}\n")
