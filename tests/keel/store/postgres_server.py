@@ -19,19 +19,21 @@ from tools.leftovers import temporary_folder_prefix
 
 # PostgreSQL refuses to run as root.
 _UNPRIVILEGED = "nobody"
+_PASSWORD = "of-the-tests"
 
 
 class PostgresServer:
-    """One cluster, and a fresh schema for whoever asks."""
+    """One cluster, and a fresh schema for whoever asks. Clients of this machine need no password; `network` needs one."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, host: str = "127.0.0.1", network: str = "") -> None:
         self._home = home
+        self._host = host
         self._numbers = count(1)
         self._process: subprocess.Popen[bytes] | None = None
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind((host, 0))
             self._port = int(probe.getsockname()[1])
-        self._url = f"postgresql://neorion@127.0.0.1:{self._port}/postgres"
+        self._url = f"postgresql://neorion:{_PASSWORD}@{host}:{self._port}/postgres"
         if os.geteuid() == 0:
             shutil.chown(home, _UNPRIVILEGED)
         self._run(
@@ -47,10 +49,14 @@ class PostgresServer:
             "-k",
             "--no-sync",
         )
+        with (home / "data/pg_hba.conf").open("a") as rules:
+            rules.writelines(
+                f"host all all {each} scram-sha-256\n" for each in (f"{host}/32", network) if each
+            )
 
     def start(self) -> None:
         """Returns once the server accepts connections."""
-        options = {"port": self._port, "unix_socket_directories": self._home, "listen_addresses": "127.0.0.1"}
+        options = {"port": self._port, "unix_socket_directories": self._home, "listen_addresses": self._host}
         command = [_program("postgres"), "-D", str(self._home / "data")]
         for name, value in {**options, "fsync": "on", "shared_buffers": "16MB"}.items():
             command += ["-c", f"{name}={value}"]
@@ -59,10 +65,14 @@ class PostgresServer:
             self._process = subprocess.Popen(
                 [*_as_unprivileged("--pdeathsig", "INT"), *command], stdout=log, stderr=log
             )
-        ready = [_program("pg_isready"), "-h", "127.0.0.1", "-p", str(self._port), "-t", "1"]
+        ready = [_program("pg_isready"), "-h", self._host, "-p", str(self._port), "-t", "1"]
         while subprocess.run(ready, stdout=subprocess.DEVNULL, check=False).returncode != 0:
             if self._process.poll() is not None:
                 raise RuntimeError((self._home / "log").read_text()[-2000:])
+        with psycopg.connect(
+            host=str(self._home), port=self._port, user="neorion", dbname="postgres"
+        ) as admin:
+            admin.execute(sql.SQL("ALTER USER neorion PASSWORD {}").format(_PASSWORD))
 
     def stop(self, how: signal.Signals) -> None:
         """SIGQUIT is an immediate shutdown (`pg_ctl -m immediate`), which is a crash."""
@@ -91,10 +101,10 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Generator[PostgresServer]:
+def postgres_server(host: str = "127.0.0.1", network: str = "") -> Generator[PostgresServer]:
     # Not pytest's own directory: that one is closed to the user the server runs as.
     with tempfile.TemporaryDirectory(prefix=temporary_folder_prefix()) as home:
-        server = PostgresServer(Path(home))
+        server = PostgresServer(Path(home), host, network)
         try:
             server.start()
             yield server
