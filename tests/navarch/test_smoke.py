@@ -131,7 +131,7 @@ def test_a_watch_outlives_the_control_plane_it_asks(tmp_path: Path):
         with serving(tmp_path) as (address, env):
             told, remarks = stack.enter_context(watching(address, env))
             assert json.loads(told.readline())["event"]
-        assert "What happens is told when it answers again." in remarks.readline()
+        assert "Events are printed when it answers again." in remarks.readline()
         with serving(tmp_path, FAKE.replace("127.0.0.1:0", address.removeprefix("https://"))):
             assert remarks.readline() == "It answers again.\n"
             call((address, env), "pool", "pause", "training")

@@ -19,6 +19,7 @@ _MODULES: Final = {
     "google-re2": "re2",
     "grpcio": "grpc",
     "nvidia-ml-py": "pynvml",
+    "pyjwt": "jwt",
 }
 
 
