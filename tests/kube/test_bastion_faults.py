@@ -20,7 +20,7 @@ from neorion.keel.clock import SystemClock
 from tests.devservers.bastion.loopback import make_key
 from tests.kube.user_controller import PATIENCE, administered, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.needs("ssh"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.anyio, pytest.mark.needs("ssh"), pytest.mark.slow, pytest.mark.timeout(400)]
 
 SYSTEM = "devservers-system"
 POLICY = {"metadata": {"name": "default"}, "spec": {"firstLogin": {"certificates": True}}}

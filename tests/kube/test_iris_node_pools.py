@@ -253,7 +253,7 @@ async def _told(client: AsyncIrisClient, job: str, code: str) -> JobExplanation:
     ("fault", "compute_class", "words"),
     [
         (Fault.NODE_LOST, "default", "the node no longer reports its status"),
-        (Fault.SPOT_RECLAIM, "spot", "CoreWeave takes the spot machine back"),
+        (Fault.SPOT_RECLAIM, "spot", "CoreWeave reclaims the spot machine"),
     ],
     ids=["node-lost", "spot-reclaim"],
 )

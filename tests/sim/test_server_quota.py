@@ -44,7 +44,7 @@ async def sharing(world: World, trouble: Trouble) -> None:
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-@seeds(7)
+@seeds(3)
 async def test_all_machines_or_none_and_never_more_than_the_quota(world: World, trouble: Trouble) -> None:
     await sharing(world, trouble)
 
